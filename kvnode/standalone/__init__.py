@@ -1,0 +1,1 @@
+"""Standalone mode: virtual machines of this machine, with no cluster at all."""
