@@ -1,0 +1,1 @@
+"""The process beside a VM and its PID 1 monitor."""

@@ -1,0 +1,1 @@
+"""libvirt: connection, domain handle, capabilities, and what the installed version needs done to a domain first."""
