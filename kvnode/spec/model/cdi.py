@@ -1,0 +1,81 @@
+"""The DataVolume that a VirtualMachine may carry as a template (`cdi.kubevirt.io/v1beta1`)."""
+
+from __future__ import annotations
+
+from kvnode.spec.model.notation import Types
+
+CDI: Types = {
+    "DataVolumeSpec": {
+        "source": "DataVolumeSourceSpec",
+        "sourceRef": "DataVolumeSourceRef",
+        "pvc": "PersistentVolumeClaimSpec",
+        "storage": "StorageSpec",
+        "priorityClassName": "string",
+        "contentType": "string",
+        "checkpoints": "[]DataVolumeCheckpoint",
+        "finalCheckpoint": "bool",
+        "preallocation": "bool",
+    },
+    "DataVolumeSourceSpec": {
+        "http": "DataVolumeSourceHTTP",
+        "s3": "DataVolumeSourceS3",
+        "gcs": "DataVolumeSourceGCS",
+        "registry": "DataVolumeSourceRegistry",
+        "pvc": "DataVolumeSourcePVC",
+        "upload": "DataVolumeSourceUpload",
+        "blank": "DataVolumeBlankImage",
+        "imageio": "DataVolumeSourceImageIO",
+        "vddk": "DataVolumeSourceVDDK",
+        "snapshot": "DataVolumeSourceSnapshot",
+    },
+    "DataVolumeSourceHTTP": {
+        "url": "string!",
+        "secretRef": "string",
+        "certConfigMap": "string",
+        "extraHeaders": "[]string",
+        "secretExtraHeaders": "[]string",
+    },
+    "DataVolumeSourceS3": {"url": "string!", "secretRef": "string", "certConfigMap": "string"},
+    "DataVolumeSourceGCS": {"url": "string!", "secretRef": "string"},
+    "DataVolumeSourceRegistry": {
+        "url": "string",
+        "imageStream": "string",
+        "pullMethod": "string",
+        "secretRef": "string",
+        "certConfigMap": "string",
+        "platform": "PlatformOptions",
+    },
+    "PlatformOptions": {"architecture": "string"},
+    "DataVolumeSourcePVC": {"namespace": "string!", "name": "string!"},
+    "DataVolumeSourceSnapshot": {"namespace": "string!", "name": "string!"},
+    "DataVolumeSourceUpload": {},
+    "DataVolumeBlankImage": {},
+    "DataVolumeSourceImageIO": {
+        "url": "string!",
+        "diskId": "string!",
+        "secretRef": "string",
+        "certConfigMap": "string",
+        "insecureSkipVerify": "bool",
+    },
+    "DataVolumeSourceVDDK": {
+        "url": "string",
+        "uuid": "string",
+        "backingFile": "string",
+        "thumbprint": "string",
+        "secretRef": "string",
+        "initImageURL": "string",
+        "extraArgs": "string",
+    },
+    "DataVolumeSourceRef": {"kind": "string!", "namespace": "string", "name": "string!"},
+    "DataVolumeCheckpoint": {"previous": "string!", "current": "string!"},
+    "StorageSpec": {
+        "accessModes": "[]string",
+        "selector": "LabelSelector",
+        "resources": "VolumeResourceRequirements",
+        "volumeName": "string",
+        "storageClassName": "string",
+        "volumeMode": "string",
+        "dataSource": "TypedLocalObjectReference",
+        "dataSourceRef": "TypedObjectReference",
+    },
+}
