@@ -1,0 +1,42 @@
+"""Fixtures that tests of more than one package use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tools.guest.build import build
+
+# The machines that run this are shared and slow at times: an example's time says nothing about the code.
+settings.register_profile("kvnode", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("kvnode"), max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "kvnode"))
+
+
+@dataclass(frozen=True)
+class Guest:
+    """Files of the demo guest; ``disk`` and ``qcow2`` are to be copied before a VM writes to them."""
+
+    directory: Path
+    kernel: Path
+    initrd: Path
+    disk: Path
+    qcow2: Path
+
+
+@pytest.fixture(scope="session")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    """The demo guest, out of the cache or built now (up to a minute, from Debian packages)."""
+    directory = build(tmp_path_factory.mktemp("guest"), lambda line: print(f"guest: {line}", file=sys.stderr))
+    return Guest(
+        directory,
+        kernel=directory / "vmlinuz",
+        initrd=directory / "initrd.gz",
+        disk=directory / "disk.raw",
+        qcow2=directory / "disk.qcow2",
+    )
