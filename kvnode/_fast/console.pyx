@@ -1,0 +1,2 @@
+cdef void write_console(Build& b) noexcept nogil:
+    pass

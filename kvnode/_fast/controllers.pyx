@@ -1,0 +1,2 @@
+cdef void write_controllers(Build& b) noexcept nogil:
+    pass

@@ -1,0 +1,337 @@
+# The C++ core as Cython sees it: kvnode/_fast/core/*.hpp. Only what a section uses is named; the C++ compiler holds the two together.
+from libc.stdint cimport int64_t, uint64_t
+from libcpp cimport bool
+from libcpp.string cimport string
+
+
+cdef extern from "tape.hpp" namespace "kv" nogil:
+    struct Text:
+        const char* data
+        size_t size
+
+    struct Document:
+        pass
+
+    struct Value:
+        const uint64_t* at
+        const Document* doc
+
+    struct Items:
+        Value value
+
+    struct Members:
+        Text name
+        Value value
+
+    Text text_of(const char* s)
+    bool same(Text a, Text b)
+    bool same_as "kv::same"(Text a, const char* b)
+    char kind(Value v)
+    bool present(Value v)
+    Text text(Value v)
+    Value root(const Document* doc)
+    Items items(Value v)
+    bool next_item "kv::next"(Items& it)
+    Members members(Value v)
+    bool next_member "kv::next"(Members& it)
+    Value member(Value v, const char* name)
+    Value member_named "kv::member"(Value v, Text name)
+
+
+cdef extern from "names.hpp" namespace "kv" nogil:
+    cppclass Names:
+        void clear()
+        void put(Text name, Value value, unsigned int index)
+        bool has(Text name)
+        Value get(Text name)
+        int64_t index(Text name)
+        size_t size()
+
+    void index_members(Names& names, Value object)
+
+
+cdef extern from "writer.hpp" namespace "kv" nogil:
+    cppclass Writer:
+        char* data
+        size_t size
+        bool in_tag
+        bool failed
+        bool invalid
+        Value bad
+        Value source
+
+    void reset(Writer& w)
+    # constants, as they stand
+    void lit(Writer& w, const char* s)
+    void put(Writer& w, const char* s, size_t n)
+    void put_uint(Writer& w, uint64_t n)
+    void put_int(Writer& w, int64_t n)
+    # text of the manifest, escaped
+    void put_escaped(Writer& w, Text s)
+    void put_value(Writer& w, Value v)
+    # elements
+    void start(Writer& w, const char* name)
+    void end(Writer& w, const char* name)
+    void close_tag(Writer& w)
+    void element(Writer& w, const char* name, const char* literal)
+    void element_value "kv::element"(Writer& w, const char* name, Value v)
+    void element_uint(Writer& w, const char* name, uint64_t n)
+    # attributes
+    void attr(Writer& w, const char* name, const char* literal)
+    void attr_value "kv::attr"(Writer& w, const char* name, Value v)
+    void attr_text(Writer& w, const char* name, Text s)
+    void attr_uint(Writer& w, const char* name, uint64_t n)
+    void attr_open(Writer& w, const char* name)
+    void attr_close(Writer& w)
+
+
+cdef extern from "parse.hpp" namespace "kv" nogil:
+    cppclass Parser:
+        const char* parse(const char* json, size_t size)
+        const Document& document()
+
+
+cdef extern from "quantity.hpp" namespace "kv" nogil:
+    struct Amount:
+        int64_t value
+        bool ok
+
+    Amount parse_quantity(Text s, bool milli)
+
+
+cdef extern from "fields.hpp" namespace "kv" nogil:
+    struct Vmi:
+        Value metadata, spec, status
+    struct Metadata:
+        Value name, namespace_, uid, annotations
+    struct Spec:
+        Value architecture, domain, networks, startStrategy, volumes
+    struct Status:
+        Value VSOCKCID, currentCPUTopology, topologyHints, volumeStatus
+    struct TopologyHints:
+        Value tscFrequency
+    struct VolumeStatus:
+        Value name, target, phase, persistentVolumeClaimInfo, hotplugVolume
+
+    struct Domain:
+        Value chassis, clock, cpu, devices, features, firmware, ioThreads, ioThreadsPolicy, launchSecurity, machine
+        Value memory, rebootPolicy, resources
+    struct Resources:
+        Value requests, limits
+    struct ResourceList:
+        Value cpu, memory
+    struct Cpu:
+        Value cores, sockets, maxSockets, threads, model, features, dedicatedCpuPlacement, numa, isolateEmulatorThread, realtime
+    struct CpuFeature:
+        Value name, policy
+    struct Numa:
+        Value guestMappingPassthrough
+    struct Realtime:
+        Value mask
+    struct CpuTopology:
+        Value cores, sockets, threads
+    struct Memory:
+        Value guest, maxGuest, hugepages, reservedOverhead
+    struct ReservedOverhead:
+        Value addedOverhead, memLock
+    struct Hugepages:
+        Value pageSize
+    struct Machine:
+        Value type
+    struct Firmware:
+        Value uuid, serial, bootloader, kernelBoot, acpi
+    struct Bootloader:
+        Value bios, efi
+    struct Bios:
+        Value useSerial
+    struct Efi:
+        Value secureBoot, persistent
+    struct KernelBoot:
+        Value kernelArgs, container
+    struct KernelBootContainer:
+        Value image, kernelPath, initrdPath
+    struct Acpi:
+        Value slicNameRef, msdmNameRef
+    struct Chassis:
+        Value manufacturer, version, serial, asset, sku
+    struct LaunchSecurity:
+        Value sev, snp, tdx
+    struct Sev:
+        Value policy, session, dhCert
+    struct SevPolicy:
+        Value encryptedState
+    struct IoThreads:
+        Value supplementalPoolThreadCount
+
+    struct Clock:
+        Value utc, timezone, timer
+    struct ClockUtc:
+        Value offsetSeconds
+    struct Timer:
+        Value hpet, kvm, pit, rtc, hyperv
+    struct OneTimer:
+        Value tickPolicy, present, track
+    struct Features:
+        Value acpi, apic, hypervPassthrough, hyperv, smm, kvm, pvspinlock
+    struct FeatureState:
+        Value enabled
+    struct Hyperv:
+        Value relaxed, vapic, spinlocks, vpindex, runtime, synic, synictimer, reset, vendorid, frequencies, reenlightenment
+        Value tlbflush, ipi, evmcs
+    struct HypervFeature:
+        Value enabled, spinlocks, vendorid, direct, extended
+    struct KvmFeature:
+        Value hidden
+
+    struct Devices:
+        Value autoattachGraphicsDevice, autoattachMemBalloon, autoattachPodInterface, autoattachSerialConsole, autoattachVSOCK
+        Value blockMultiQueue, clientPassthrough, disableHotplug, disks, downwardMetrics, filesystems, gpus, hostDevices, inputs
+        Value interfaces, logSerialConsole, networkInterfaceMultiqueue, panicDevices, rng, sound, tpm, useVirtioTransitional
+        Value video, watchdog
+    struct Disk:
+        Value name, disk, lun, cdrom, bootOrder, serial, dedicatedIOThread, cache, io, tag, blockSize, shareable, errorPolicy
+        Value changedBlockTracking
+    struct DiskTarget:
+        Value bus, readonly, pciAddress, reservation, tray
+    struct BlockSize:
+        Value custom, matchVolume
+    struct CustomBlockSize:
+        Value logical, physical, discardGranularity
+    struct Interface:
+        Value name, model, bridge, slirp, masquerade, sriov, macvtap, passt, passtBinding, binding, ports, portRanges
+        Value macAddress, bootOrder, pciAddress, dhcpOptions, tag, acpiIndex, state
+    struct Port:
+        Value name, protocol, port
+    struct PortRange:
+        Value protocol, start, end
+    struct PluginBinding:
+        Value name
+    struct Input:
+        Value bus, type, name
+    struct Watchdog:
+        Value name, i6300esb, diag288
+    struct WatchdogModel:
+        Value action
+    struct Sound:
+        Value name, model
+    struct Tpm:
+        Value enabled, persistent
+    struct Video:
+        Value type
+    struct PanicDevice:
+        Value model
+    struct Filesystem:
+        Value name, virtiofs
+    struct HostDevice:
+        Value name, deviceName, claimName, requestName, tag, virtualGPUOptions
+    struct VgpuOptions:
+        Value display
+    struct VgpuDisplay:
+        Value enabled, ramFB
+
+    struct Network:
+        Value name, pod, multus, resourceClaim
+    struct Multus:
+        Value networkName, default_
+    struct Volume:
+        Value name, hostDisk, persistentVolumeClaim, cloudInitNoCloud, cloudInitConfigDrive, sysprep, containerDisk, ephemeral
+        Value emptyDisk, dataVolume, configMap, secret, downwardAPI, serviceAccount, downwardMetrics, memoryDump, containerPath
+    struct HostDisk:
+        Value path
+
+    struct Context:
+        Value architecture, kvmAvailable, allowEmulation, cpuSet, topology, isBlockPVC, isBlockDV, disksInfo, hotplugVolumes
+        Value permanentVolumes, smbios, efi, memBalloonStatsPeriod, freePageReporting, bochsForEFIGuests, serialConsoleLog
+        Value volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT, logVerbosity
+    struct Smbios:
+        Value manufacturer, product, version, sku, family
+    struct EfiPaths:
+        Value code, vars, secureLoader, firmwareAutoSelection
+    struct HostTopology:
+        Value numa_cells
+    struct HostCell:
+        Value id, memory, pages, distances, cpus
+    struct HostCpu:
+        Value id, siblings
+    struct HostDistance:
+        Value id, value
+    struct HostPages:
+        Value count, unit, size
+    struct HostMemory:
+        Value amount, unit
+    struct DiskInfo:
+        Value format, backingFile, actualSize, virtualSize
+
+
+cdef extern from "build.hpp" namespace "kv" nogil:
+    cpdef enum Arch:
+        AMD64 "kv::kAmd64"
+        ARM64 "kv::kArm64"
+        S390X "kv::kS390x"
+
+    cppclass ContextData:
+        ContextData() except +
+        Parser parser
+        Context f
+        Smbios smbios
+        EfiPaths efi
+        Names block_pvc, block_dv, disks_info, hotplug, permanent, attachment, cbt, discard_ignore
+        Arch arch
+        bool kvm_available, allow_emulation, free_page_reporting, bochs_for_efi
+        bool serial_console_log, pci_numa_aware, efi_secure_loader, efi_auto_selection
+        uint64_t balloon_period
+        uint64_t log_verbosity
+
+    struct Error:
+        bool set
+        Value at
+        const char* field
+        const char* what
+
+    cppclass Build:
+        Build() except +
+        const ContextData* ctx
+        Writer w, qemu
+        Value root
+        Vmi vmi
+        Metadata meta
+        Spec spec
+        Status status
+        Domain domain
+        Devices devices
+        Cpu cpu
+        Memory memory
+        Firmware firmware
+        Resources resources
+        Names volumes, volume_status
+        Text name, name_space, uid
+        bool use_transitional, sev, tdx, secure_execution, iommu, efi_boot
+        uint64_t cores, sockets, threads, vcpus, max_vcpus
+        uint64_t io_threads, auto_threads
+        bool has_io_threads
+        Error error
+
+    # errors are noted, the first one counts
+    void reject(Build& b, Value at, const char* what)
+    void reject_named "kv::reject"(Build& b, Value at, const char* what, Text detail)
+    void reject_in(Build& b, Value at, const char* field, const char* what)
+    void reject_in_named "kv::reject_in"(Build& b, Value at, const char* field, const char* what, Text detail)
+    # typed reads: absent gives the default
+    uint64_t uint_or(Build& b, Value v, uint64_t otherwise)
+    uint64_t uint_up_to "kv::uint_or"(Build& b, Value v, uint64_t otherwise, uint64_t most)
+    int64_t int_or(Build& b, Value v, int64_t otherwise)
+    bool bool_or(Build& b, Value v, bool otherwise)
+    Text str_of "kv::str"(Build& b, Value v)
+    Items items_of(Build& b, Value v)
+    void bind[T](Build& b, Value v, T* out)
+    int64_t quantity_or(Build& b, Value v, int64_t otherwise)
+    # values of the manifest, their type checked
+    void attr_str(Build& b, const char* name, Value v)
+    void attr_str_if(Build& b, const char* name, Value v)
+    void put_str(Build& b, Value v)
+    void put_alias(Build& b, Value name)
+    void put_boot(Build& b, Value order)
+
+    const char* virtio_model(const Build& b, bool transitional)
+    string error_field(const Build& b)
+    string error_message(const Build& b)

@@ -1,0 +1,167 @@
+# distutils: language = c++
+"""VMI to libvirt domain: JSON bytes in, XML bytes out, without the GIL and without a Python object per field.
+
+This file is the frame: it binds the input, calls the sections in order and hands out the result. A section is one file that
+reads top to bottom like the XML it writes; they are compiled as one unit. The sections carry the names of the reference's
+configurators (pkg/virt-launcher/virtwrap/converter).
+"""
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint64_t
+from libcpp cimport bool
+from libcpp.string cimport string
+from cython.operator cimport dereference
+
+from kvnode._fast.core cimport *
+
+from kvnode.api.errors import ConversionError
+
+include "vmi.pyx"
+include "os.pyx"
+include "sysinfo.pyx"
+include "topology.pyx"
+include "cpu.pyx"
+include "pinning.pyx"
+include "memory.pyx"
+include "iothreads.pyx"
+include "features.pyx"
+include "clock.pyx"
+include "launch_security.pyx"
+include "pci.pyx"
+include "volumes.pyx"
+include "disks.pyx"
+include "interfaces.pyx"
+include "hostdevs.pyx"
+include "controllers.pyx"
+include "graphics.pyx"
+include "console.pyx"
+include "devices.pyx"
+include "qemu_args.pyx"
+
+
+cdef void write_domain(Build& b) noexcept nogil:
+    """The whole <domain>. Sections come in an order in which each finds what it needs of the ones before."""
+    begin(b)
+    lit(b.w, b'<domain type="')
+    lit(b.w, hypervisor_type(b))
+    lit(b.w, b'" xmlns:qemu="http://libvirt.org/schemas/domain/qemu/1.0">')
+    write_name(b)
+    write_memory(b)
+    write_memory_backing(b)
+    write_os(b)
+    write_sysinfo(b)
+    write_iothreads(b)
+    write_cpu(b)
+    write_pinning(b)
+    write_features(b)
+    write_clock(b)
+    write_launch_security(b)
+    write_reboot_policy(b)
+    lit(b.w, b'<metadata><kubevirt xmlns="http://kubevirt.io"/></metadata>')
+    lit(b.w, b"<devices>")
+    write_emulator(b)
+    write_interfaces(b)
+    write_host_devices(b)
+    write_controllers(b)
+    write_graphics(b)
+    write_memballoon(b)
+    write_disks(b)
+    write_inputs(b)
+    write_console(b)
+    write_small_devices(b)
+    lit(b.w, b"</devices>")
+    write_qemu_arguments(b)
+    lit(b.w, b"</domain>")
+
+
+cdef class Converter:
+    """A converter context, bound once: what the node knows beside the VMI. Immutable, and shared by any number of threads."""
+    cdef ContextData data
+
+    def __cinit__(self, bytes context not None):
+        """`context`: the mapping of the converter context as JSON.
+
+        Raises ConversionError, its field starting with `context`, when a key has the wrong type.
+        """
+        cdef Build b
+        cdef const char* problem
+        cdef const char* json = PyBytes_AS_STRING(context)
+        cdef size_t size = <size_t>PyBytes_GET_SIZE(context)
+        b.ctx = &self.data
+        problem = self.data.parser.parse(json, size)
+        if problem != NULL:
+            raise ConversionError("context", problem.decode())
+        bind_context(b, self.data)
+        if b.error.set:
+            raise_error(b)
+
+    def convert(self, bytes vmi not None):
+        """The domain XML of one VMI. `vmi`: JSON, UTF-8. Raises ConversionError."""
+        cdef Workspace work = workspace()
+        cdef const char* problem
+        cdef const char* json = PyBytes_AS_STRING(vmi)
+        cdef size_t size = <size_t>PyBytes_GET_SIZE(vmi)
+        work.build.ctx = &self.data
+        if size < RELEASE_GIL_FROM:
+            problem = convert_one(work.parser, work.build, json, size)
+        else:
+            with nogil:
+                problem = convert_one(work.parser, work.build, json, size)
+        try:
+            return finish(work, problem)
+        finally:
+            give_back(work)
+
+
+# Below this many bytes of input the work is shorter than a change of threads is worth.
+cdef size_t RELEASE_GIL_FROM = 16384
+
+
+cdef class Workspace:
+    """The buffers of a conversion, kept for the next one."""
+    cdef Parser parser
+    cdef Build build
+
+
+cdef list spare = []  # workspaces not in use; list.pop and list.append are atomic under the GIL
+
+
+cdef Workspace workspace():
+    if spare:
+        return <Workspace>spare.pop()
+    return Workspace()
+
+
+cdef void give_back(Workspace work):
+    # A workspace that a huge VMI has blown up is let go.
+    if len(spare) < 16 and work.build.w.size < 1 << 20:
+        spare.append(work)
+
+
+cdef const char* convert_one(Parser& parser, Build& b, const char* json, size_t size) noexcept nogil:
+    cdef const char* problem = parser.parse(json, size)
+    if problem == NULL:
+        b.root = root(&parser.document())
+        write_domain(b)
+    return problem
+
+
+cdef bytes finish(Workspace work, const char* problem):
+    if problem != NULL:
+        raise ConversionError("", "the VMI " + problem.decode())
+    if work.build.error.set:
+        raise_error(work.build)
+    if work.build.w.failed or work.build.qemu.failed:
+        raise MemoryError("no memory for the domain XML")
+    if work.build.w.invalid:
+        work.build.error.at = work.build.w.bad
+        raise ConversionError(
+            error_field(work.build).decode("utf-8", "replace"),
+            "has a character that XML cannot carry (a control character, U+FFFE or U+FFFF)",
+        )
+    return PyBytes_FromStringAndSize(work.build.w.data, work.build.w.size)
+
+
+cdef raise_error(Build& b):
+    raise ConversionError(
+        error_field(b).decode("utf-8", "replace"), error_message(b).decode("utf-8", "replace")
+    )

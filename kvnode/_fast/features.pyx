@@ -1,0 +1,2 @@
+cdef void write_features(Build& b) noexcept nogil:
+    pass

@@ -1,0 +1,2 @@
+cdef void write_graphics(Build& b) noexcept nogil:
+    pass

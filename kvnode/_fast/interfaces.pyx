@@ -1,0 +1,2 @@
+cdef void write_interfaces(Build& b) noexcept nogil:
+    pass

@@ -1,0 +1,2 @@
+cdef void write_iothreads(Build& b) noexcept nogil:
+    pass

@@ -1,0 +1,2 @@
+cdef void write_launch_security(Build& b) noexcept nogil:
+    pass

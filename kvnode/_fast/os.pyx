@@ -1,0 +1,2 @@
+cdef void write_os(Build& b) noexcept nogil:
+    pass

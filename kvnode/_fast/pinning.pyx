@@ -1,0 +1,2 @@
+cdef void write_pinning(Build& b) noexcept nogil:
+    pass

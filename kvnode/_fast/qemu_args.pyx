@@ -1,0 +1,2 @@
+cdef void write_qemu_arguments(Build& b) noexcept nogil:
+    pass

@@ -1,0 +1,2 @@
+cdef void write_sysinfo(Build& b) noexcept nogil:
+    pass

@@ -1,0 +1,50 @@
+"""What the conversion needs beside the VMI, found out by the caller on the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kvnode._fast.domain import Converter
+from kvnode.api.errors import ConversionError
+from kvnode.converter.jsonbytes import json_bytes
+
+__all__ = ["ConverterContext"]
+
+
+class ConverterContext:
+    """The node's side of a conversion, bound once; immutable, and shared by any number of threads.
+
+    Made from a mapping with these keys, all optional:
+
+    - `architecture`: amd64, arm64 or s390x
+    - `kvmAvailable`, `allowEmulation`: whether KVM works here; whether software emulation may stand in for it
+    - `cpuSet`: host CPUs that the VM may use; `topology`: host NUMA cells, as in the cmd.v1 Topology message
+    - `isBlockPVC`, `isBlockDV`: volume name -> whether it is a block device
+    - `disksInfo`: volume name -> what `qemu-img info` says of its image (`format`, ...)
+    - `hotplugVolumes`, `permanentVolumes`: volume name -> its volume status
+    - `smbios`: `manufacturer`, `product`, `version`, `sku`, `family`
+    - `efi`: `code`, `vars` (paths), `secureLoader`, `firmwareAutoSelection`
+    - `memBalloonStatsPeriod`: seconds; `freePageReporting`, `bochsForEFIGuests`, `serialConsoleLog`
+    - `volumesDiscardIgnore`: names of volumes whose image is fully allocated on purpose
+    - `applyCBT`: volume name -> path of its changed-block-tracking overlay
+    - `pciNUMAAwareTopology`
+    - `domainAttachmentByInterface`: interface name -> `tap` or `managedTap`
+    - `env`: environment of the device plugins, variable -> addresses
+    - `networkInfo`: the multus network-info file, for SR-IOV addresses
+    - `logVerbosity`: the launcher's log verbosity
+
+    Raises ConversionError, its field starting with `context`, when a key has the wrong type.
+    """
+
+    __slots__ = ("_converter",)
+
+    def __init__(self, mapping: Mapping[str, Any] | None = None) -> None:
+        if mapping is None:
+            mapping = {}
+        if not isinstance(mapping, Mapping):
+            raise ConversionError("context", f"must be a mapping, not {type(mapping).__name__}")
+        self._converter = Converter(json_bytes(dict(mapping), "context"))
+
+    def __repr__(self) -> str:
+        return "<kvnode.ConverterContext>"
