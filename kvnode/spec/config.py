@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kvnode.api import gates
+from kvnode.api.errors import FieldError
 from kvnode.api.quantity import Quantity
 from kvnode.spec.fields import (
-    FieldError,
     get_bool,
     get_int,
     get_list,

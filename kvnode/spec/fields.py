@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kvnode.api.errors import FieldError
 from kvnode.api.quantity import Quantity
 
 _TYPE_NAMES = {dict: "a mapping", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
-
-
-class FieldError(ValueError):
-    """A field of a document has a value that it cannot have.
-
-    Attributes:
-        field: path of the field, such as ``spec.domain.memory.guest``.
-        reason: what is wrong with it and what would be right, without the path.
-    """
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}" if field else reason)
-        self.field = field
-        self.reason = reason
 
 
 def type_name(value: object) -> str:
