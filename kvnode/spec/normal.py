@@ -1,9 +1,9 @@
 """Bring a VirtualMachineInstance into the form in which an API server keeps it.
 
-A copy, in which every field that the API knows has the type that it declares, a null is absent, quantities are
-in canonical form, and a false or a zero that says no more than its absence is gone (``omitempty`` on a plain Go
-value). What works on such a copy needs no type checks. Fields that the API does not know are kept as they are:
-whether they are allowed is for validation to say.
+A copy, in which every field that the API knows has the type that it declares, a null is absent, quantities
+are in canonical form, and a false or a zero that says no more than its absence is gone (``omitempty`` on a plain
+Go value). What works on such a copy needs no type checks. Fields that the API does not know are kept as they
+are: whether they are allowed is for validation to say.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ def _map_of(read_item: _Reader) -> _Reader:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise FieldError(
-                    f"{path}.{key}", f"the name of an entry must be a string, not {key!r}: quote it"
+                    path, f"the names of its entries must be strings, {shown(key)} is not: quote it"
                 )
-            made[key] = read_item(item, f"{path}.{key}")
+            made[key] = read_item(item, child(path, key))
         return made
 
     return read

@@ -51,7 +51,7 @@ def apply_defaults(
     Args:
         vmi: a VirtualMachineInstance; it is not changed.
         architecture: that of a VM which names none: ``amd64``, ``arm64`` or ``s390x``.
-        config: the cluster's settings, read or as ``spec.configuration`` of the KubeVirt object; None: none set.
+        config: the cluster's settings, or ``spec.configuration`` of the KubeVirt object; None: none set.
 
     Raises:
         DefaultingError: a field has the wrong type, or the configuration allows no default for it.
