@@ -309,6 +309,8 @@ cdef extern from "build.hpp" namespace "kv" nogil:
         uint64_t cores, sockets, threads, vcpus, max_vcpus
         uint64_t io_threads, auto_threads
         bool has_io_threads
+        bool place_on_root
+        int root_slot
         Error error
 
     # errors are noted, the first one counts

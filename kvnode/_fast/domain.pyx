@@ -39,7 +39,7 @@ include "qemu_args.pyx"
 
 
 cdef void write_domain(Build& b) noexcept nogil:
-    """The whole <domain>. Sections come in an order in which each finds what it needs of the ones before."""
+    """The whole <domain>. Each section finds what it needs of the ones before; devices come in the order of pci.pyx."""
     begin(b)
     lit(b.w, b'<domain type="')
     lit(b.w, hypervisor_type(b))
@@ -63,11 +63,11 @@ cdef void write_domain(Build& b) noexcept nogil:
     write_host_devices(b)
     write_controllers(b)
     write_graphics(b)
-    write_memballoon(b)
     write_disks(b)
     write_inputs(b)
     write_console(b)
-    write_small_devices(b)
+    write_small_devices(b)  # watchdog, then rng
+    write_memballoon(b)
     lit(b.w, b"</devices>")
     write_qemu_arguments(b)
     lit(b.w, b"</domain>")

@@ -71,6 +71,9 @@ struct Build {
     uint64_t io_threads = 0, auto_threads = 0;
     bool has_io_threads = false;
 
+    bool place_on_root = false;  // PCI devices get a slot of the root complex
+    int root_slot = 0;           // the last one given
+
     Error error;
 };
 
