@@ -1,9 +1,9 @@
 """Bring a VirtualMachineInstance into the form in which an API server keeps it.
 
 A copy, in which every field that the API knows has the type that it declares, a null is absent, quantities
-are in canonical form, and a false or a zero that says no more than its absence is gone (``omitempty`` on a plain
-Go value). What works on such a copy needs no type checks. Fields that the API does not know are kept as they
-are: whether they are allowed is for validation to say.
+are in canonical form, and a false or a zero that says no more than its absence is gone (``omitempty`` on a
+plain value of Go). What works on such a copy needs no type checks. Fields that the API does not know are kept
+as they are: whether they are allowed is for validation to say.
 """
 
 from __future__ import annotations
