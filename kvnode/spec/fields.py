@@ -80,7 +80,7 @@ def get_int(
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise wrong_type(f"{path}{key}", "an integer", value)
+        raise wrong_type(f"{path}{key}", "a whole number", value)
     if not low <= value <= high:
         raise FieldError(f"{path}{key}", f"must be from {low} to {high}")
     return value

@@ -148,9 +148,9 @@ def _map_of(read_item: _Reader) -> _Reader:
 def _integer(low: int, high: int) -> _Reader:
     def read(value: Any, path: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise wrong_type(path, "an integer", value)
+            raise wrong_type(path, "a whole number", value)
         if not low <= value <= high:
-            raise FieldError(path, f"must be an integer from {low} to {high}")
+            raise FieldError(path, f"must be a whole number from {low} to {high}")
         return value
 
     return read
