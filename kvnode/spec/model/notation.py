@@ -27,7 +27,7 @@ SCALARS = frozenset({*INTEGERS, "string", "bool", "number", "quantity", "time", 
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """One field's type: the container around it (outermost first, of ``[]`` and ``{}``) and the name inside."""
+    """One field's type: the containers around it (outermost first: ``[]``, ``{}``) and the name inside."""
 
     name: str
     containers: tuple[str, ...]
