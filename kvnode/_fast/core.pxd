@@ -94,7 +94,7 @@ cdef extern from "parse.hpp" namespace "kv" nogil:
 cdef extern from "quantity.hpp" namespace "kv" nogil:
     struct Amount:
         int64_t value
-        bool ok
+        bool ok, exact
 
     Amount parse_quantity(Text s, bool milli)
 
@@ -107,7 +107,7 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
     struct Spec:
         Value architecture, domain, networks, startStrategy, volumes
     struct Status:
-        Value VSOCKCID, currentCPUTopology, topologyHints, volumeStatus
+        Value VSOCKCID, runtimeUser, topologyHints, volumeStatus
     struct TopologyHints:
         Value tscFrequency
     struct VolumeStatus:
@@ -242,7 +242,7 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
     struct Context:
         Value architecture, kvmAvailable, allowEmulation, cpuSet, topology, isBlockPVC, isBlockDV, disksInfo, hotplugVolumes
         Value permanentVolumes, smbios, efi, memBalloonStatsPeriod, freePageReporting, bochsForEFIGuests, serialConsoleLog
-        Value volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT, logVerbosity
+        Value volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT
     struct Smbios:
         Value manufacturer, product, version, sku, family
     struct EfiPaths:
@@ -280,7 +280,6 @@ cdef extern from "build.hpp" namespace "kv" nogil:
         bool kvm_available, allow_emulation, free_page_reporting, bochs_for_efi
         bool serial_console_log, pci_numa_aware, efi_secure_loader, efi_auto_selection
         uint64_t balloon_period
-        uint64_t log_verbosity
 
     struct Error:
         bool set
@@ -327,6 +326,8 @@ cdef extern from "build.hpp" namespace "kv" nogil:
     Items items_of(Build& b, Value v)
     void bind[T](Build& b, Value v, T* out)
     int64_t quantity_or(Build& b, Value v, int64_t otherwise)
+    uint64_t memory_or(Build& b, Value v, uint64_t otherwise)
+    bool same_quantity(Build& b, Value one, Value other)
     # values of the manifest, their type checked
     void attr_str(Build& b, const char* name, Value v)
     void attr_str_if(Build& b, const char* name, Value v)

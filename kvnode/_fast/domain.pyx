@@ -6,7 +6,7 @@ reads top to bottom like the XML it writes; they are compiled as one unit. The s
 configurators (pkg/virt-launcher/virtwrap/converter).
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
 from libcpp cimport bool
 from libcpp.string cimport string
 from cython.operator cimport dereference

@@ -15,7 +15,6 @@ cdef void bind_context(Build& b, ContextData& c) noexcept nogil:
     c.serial_console_log = bool_or(b, c.f.serialConsoleLog, False)
     c.pci_numa_aware = bool_or(b, c.f.pciNUMAAwareTopology, False)
     c.balloon_period = uint_or(b, c.f.memBalloonStatsPeriod, 0)
-    c.log_verbosity = uint_or(b, c.f.logVerbosity, 0)
     bind(b, c.f.smbios, &c.smbios)
     bind(b, c.f.efi, &c.efi)
     c.efi_secure_loader = bool_or(b, c.efi.secureLoader, False)
@@ -101,6 +100,15 @@ cdef void derive_volumes(Build& b) noexcept nogil:
 
 cdef Value annotation(Build& b, const char* name) noexcept nogil:
     return member(b.meta.annotations, name)
+
+
+cdef bint has_annotation(Build& b, const char* name) noexcept nogil:
+    """Whether it is there, whatever it says."""
+    cdef Members it = members(b.meta.annotations)
+    while next_member(it):
+        if same_as(it.name, name):
+            return True
+    return False
 
 
 cdef const char* hypervisor_type(Build& b) noexcept nogil:

@@ -30,9 +30,8 @@ class ConverterContext:
     - `applyCBT`: volume name -> path of its changed-block-tracking overlay
     - `pciNUMAAwareTopology`
     - `domainAttachmentByInterface`: interface name -> `tap` or `managedTap`
-    - `env`: environment of the device plugins, variable -> addresses
+    - `env`: the launcher's environment, where device plugins leave their addresses
     - `networkInfo`: the multus network-info file, for SR-IOV addresses
-    - `logVerbosity`: the launcher's log verbosity
 
     Raises ConversionError, its field starting with `context`, when a key has the wrong type.
     """

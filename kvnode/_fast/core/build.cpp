@@ -4,25 +4,51 @@
 
 namespace kv {
 
-int64_t quantity_or(Build& b, Value v, int64_t otherwise) {
-    Amount amount;
+namespace {
+
+Amount amount_of(Value v, bool milli) {
+    char digits[32];
     switch (kind(v)) {
-        case '\0': return otherwise;
-        case '"': amount = parse_quantity(string_at(v.doc, v.at)); break;
-        case 'l': return static_cast<int64_t>(v.at[1]);
+        case '"': return parse_quantity(string_at(v.doc, v.at), milli);
+        case 'l':
+        case 'u': {
+            const auto done = kind(v) == 'l' ? std::to_chars(digits, digits + sizeof digits, static_cast<int64_t>(v.at[1]))
+                                             : std::to_chars(digits, digits + sizeof digits, v.at[1]);
+            return parse_quantity({digits, static_cast<size_t>(done.ptr - digits)}, milli);
+        }
         case 'd': {
             double d;
             std::memcpy(&d, v.at + 1, sizeof d);
-            char digits[32];
-            const auto done = std::to_chars(digits, digits + sizeof digits, d, std::chars_format::scientific);
-            amount = parse_quantity({digits, static_cast<size_t>(done.ptr - digits)});
-            break;
+            const auto done = std::to_chars(digits, digits + sizeof digits, d);
+            return parse_quantity({digits, static_cast<size_t>(done.ptr - digits)}, milli);
         }
-        default: break;
+        default: return {};
     }
+}
+
+constexpr const char* kNoQuantity = "must be a quantity such as 1536Mi or 2Gi";
+
+}  // namespace
+
+int64_t quantity_or(Build& b, Value v, int64_t otherwise) {
+    if (!v.at) return otherwise;
+    const Amount amount = amount_of(v, false);
     if (amount.ok) return amount.value;
-    reject(b, v, "must be a quantity such as 1536Mi or 2Gi");
+    reject(b, v, kNoQuantity);
     return otherwise;
+}
+
+uint64_t memory_or(Build& b, Value v, uint64_t otherwise) {
+    if (!v.at) return otherwise;
+    const Amount amount = amount_of(v, false);
+    const int64_t bytes = amount.exact ? amount.value : amount.value - 1;
+    if (amount.ok && bytes >= 0) return static_cast<uint64_t>(bytes);
+    reject(b, v, amount.ok ? "must not be negative" : kNoQuantity);
+    return otherwise;
+}
+
+bool same_quantity(Build& b, Value one, Value other) {
+    return quantity_or(b, one, 0) == quantity_or(b, other, 0) && amount_of(one, true).value == amount_of(other, true).value;
 }
 
 namespace {

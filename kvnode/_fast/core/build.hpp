@@ -26,7 +26,6 @@ struct ContextData {
     bool kvm_available = false, allow_emulation = false, free_page_reporting = false, bochs_for_efi = false;
     bool serial_console_log = false, pci_numa_aware = false, efi_secure_loader = false, efi_auto_selection = false;
     uint64_t balloon_period = 0;
-    uint64_t log_verbosity = 0;
 };
 
 struct Error {
@@ -141,6 +140,13 @@ inline void bind(Build& b, Value v, T* out) {
 
 // A quantity, as text or as a JSON number, rounded up to a whole number. Absent: `otherwise`.
 int64_t quantity_or(Build& b, Value v, int64_t otherwise);
+
+// The same in bytes of guest memory: what is no whole number in the reference's fast form loses one byte there
+// (pkg/virt-launcher/virtwrap/converter/vcpu/vcpu.go:335). Negative is an error.
+uint64_t memory_or(Build& b, Value v, uint64_t otherwise);
+
+// Whether two quantities are the same amount, to the thousandth.
+bool same_quantity(Build& b, Value one, Value other);
 
 // --- writing values of the manifest, with their type checked ---------------------------------------------------------
 

@@ -92,7 +92,7 @@ KV_FIELDS(HostDisk, path, type, capacity, shared);
 // --- what the node knows: the converter context -------------------------------------------------------------------
 KV_FIELDS(Context, architecture, kvmAvailable, allowEmulation, cpuSet, topology, isBlockPVC, isBlockDV, disksInfo, hotplugVolumes,
           permanentVolumes, smbios, efi, memBalloonStatsPeriod, freePageReporting, bochsForEFIGuests, serialConsoleLog,
-          volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT, logVerbosity);
+          volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT);
 KV_FIELDS(Smbios, manufacturer, product, version, sku, family);
 KV_FIELDS(EfiPaths, code, vars, secureLoader, firmwareAutoSelection);
 KV_FIELDS(HostTopology, numa_cells);

@@ -10,6 +10,13 @@ struct Scale {
     bool ok = false;
 };
 
+// Whether the reference keeps the number as int64 and a power of ten, and that is whole: quantity.go, ParseQuantity and AsInt64.
+bool is_exact(Scale scale, int whole_digits, int fraction_digits, bool fits) {
+    if (scale.twos > 0) return fraction_digits == 0 && 15 - whole_digits - scale.twos * 3 / 10 - 1 >= 0;
+    const int shift = scale.tens - fraction_digits;
+    return 18 - (whole_digits + fraction_digits) >= 0 && shift >= 0 && fits;
+}
+
 bool exponent_of(Text s, int& out) {
     size_t i = 1;
     bool minus = false;
@@ -63,6 +70,7 @@ Amount parse_quantity(Text s, bool milli) {
     Wide mantissa = 0;
     bool sticky = false, huge = false, dot = false;
     size_t digits = 0;
+    int whole = 0, fraction = 0;  // significant digits before the point, all digits behind it
     int tens = milli ? 3 : 0;
     for (; i < s.size; ++i) {
         const char c = s.data[i];
@@ -72,6 +80,8 @@ Amount parse_quantity(Text s, bool milli) {
         }
         if (c < '0' || c > '9') break;
         ++digits;
+        if (dot) fraction += fraction < 100;
+        else if (c != '0' || whole > 0) whole += whole < 100;
         if (dot && mantissa >= kCap / 10) {  // digits too small to matter but for the rounding
             sticky |= c != '0';
             continue;
@@ -100,7 +110,7 @@ Amount parse_quantity(Text s, bool milli) {
     if (sticky) ++mantissa;
     const Wide most = static_cast<Wide>(INT64_MAX);
     const int64_t size = mantissa > most ? INT64_MAX : static_cast<int64_t>(mantissa);
-    return {minus ? -size : size, true};
+    return {minus ? -size : size, true, is_exact(scale, whole > 0 ? whole : 1, fraction, mantissa <= most)};
 }
 
 }  // namespace kv

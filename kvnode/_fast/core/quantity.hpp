@@ -8,6 +8,7 @@ namespace kv {
 struct Amount {
     int64_t value = 0;
     bool ok = false;
+    bool exact = false;  // Quantity.AsInt64 of the reference gives it: a whole number kept in its fast form
 };
 
 // The quantity times 1000^milli, rounded away from zero to a whole number.
