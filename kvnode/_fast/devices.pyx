@@ -7,7 +7,10 @@ cdef void write_emulator(Build& b) noexcept nogil:
 cdef void write_memballoon(Build& b) noexcept nogil:
     # balloon.go:52
     if not bool_or(b, b.devices.autoattachMemBalloon, True):
-        lit(b.w, b'<memballoon model="none"/>')
+        start(b.w, b"memballoon")
+        attr(b.w, b"model", b"none")
+        put_pci_address(b)
+        end(b.w, b"memballoon")
         return
     start(b.w, b"memballoon")
     attr(b.w, b"model", virtio_model(b, b.use_transitional))
@@ -17,6 +20,7 @@ cdef void write_memballoon(Build& b) noexcept nogil:
         attr_uint(b.w, b"period", b.ctx.balloon_period)
         end(b.w, b"stats")
     write_iommu_driver(b)
+    put_pci_address(b)
     end(b.w, b"memballoon")
 
 
@@ -62,6 +66,8 @@ cdef bint write_input(Build& b, Value v) noexcept nogil:
         attr(b.w, b"model", b"virtio")
     close_tag(b.w)
     put_alias(b, device.name)
+    if virtio:
+        put_pci_address(b)
     end(b.w, b"input")
     return tablet
 
@@ -69,9 +75,9 @@ cdef bint write_input(Build& b, Value v) noexcept nogil:
 cdef void write_small_devices(Build& b) noexcept nogil:
     write_tpm(b)
     write_vsock(b)
-    write_rng(b)
     write_sound(b)
-    write_watchdog(b)
+    write_watchdog(b)  # before rng: the order in which pci.pyx hands out slots
+    write_rng(b)
     write_panic_devices(b)
     write_usb_redirection(b)
 
@@ -106,6 +112,7 @@ cdef void write_rng(Build& b) noexcept nogil:
     close_tag(b.w)
     lit(b.w, b'<backend model="random">/dev/urandom</backend>')
     write_iommu_driver(b)
+    put_pci_address(b)
     end(b.w, b"rng")
 
 
@@ -148,6 +155,7 @@ cdef void write_watchdog(Build& b) noexcept nogil:
     attr_str_if(b, b"action", model.action)
     close_tag(b.w)
     put_alias(b, watchdog.name)
+    put_pci_address(b)
     end(b.w, b"watchdog")
 
 

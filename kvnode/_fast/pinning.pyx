@@ -1,3 +1,7 @@
+cdef void derive_pinning(Build& b) noexcept nogil:
+    pass
+
+
 cdef void write_pinning(Build& b) noexcept nogil:
     pass
 
