@@ -275,7 +275,7 @@ cdef extern from "build.hpp" namespace "kv" nogil:
         Context f
         Smbios smbios
         EfiPaths efi
-        Names block_pvc, block_dv, disks_info, hotplug, permanent, attachment, cbt, discard_ignore
+        Names block_pvc, block_dv, disks_info, hotplug, permanent, attachment, cbt, discard_ignore, env
         Arch arch
         bool kvm_available, allow_emulation, free_page_reporting, bochs_for_efi
         bool serial_console_log, pci_numa_aware, efi_secure_loader, efi_auto_selection
@@ -334,6 +334,9 @@ cdef extern from "build.hpp" namespace "kv" nogil:
     void put_str(Build& b, Value v)
     void put_alias(Build& b, Value name)
     void put_boot(Build& b, Value order)
+
+    # a device plugin's variable in context.env; absent when there is none
+    Value plugin_variable(Build& b, const char* prefix, Text resource)
 
     const char* virtio_model(const Build& b, bool transitional)
     string error_field(const Build& b)

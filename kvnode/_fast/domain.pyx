@@ -39,7 +39,7 @@ include "qemu_args.pyx"
 
 
 cdef void write_domain(Build& b) noexcept nogil:
-    """The whole <domain>. Each section finds what it needs of the ones before; devices come in the order of pci.pyx."""
+    """The whole <domain>. A section finds what it needs of those before; devices come in the order of pci.pyx."""
     begin(b)
     lit(b.w, b'<domain type="')
     lit(b.w, hypervisor_type(b))

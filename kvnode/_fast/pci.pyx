@@ -1,9 +1,10 @@
-# Where PCI devices sit in the guest. Left to libvirt, unless the manifest asks for an address or for the root complex.
+# Where PCI devices sit in the guest. Left to libvirt, unless the manifest asks for an address or for the root
+# complex.
 #
-# The root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex: "true") hands out its slots in a fixed order of
-# devices, pkg/virt-launcher/virtwrap/converter/pci-placement.go:36: interfaces, host devices of type pci, controllers but
-# pcie-root, virtio disks, virtio inputs, watchdog, rng, memballoon. write_domain calls its sections in that order, so a
-# device asks for its address while it is written:
+# The root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex: "true") hands out its slots in a fixed order
+# of devices, pkg/virt-launcher/virtwrap/converter/pci-placement.go:36: interfaces, host devices of type pci,
+# controllers but pcie-root, virtio disks, virtio inputs, watchdog, rng, memballoon. write_domain calls its sections
+# in that order, so a device asks for its address while it is written:
 #
 #     put_pci_address(b)                   a device with no say in its address
 #     put_device_address(b, f.pciAddress)  one that may name it; named ones take no slot
@@ -11,9 +12,9 @@
 # Both write an <address/> element or nothing, and close an open start tag first.
 #
 # Placement by host NUMA node (context pciNUMAAwareTopology) moves a host device onto a bus of its node, for which the
-# reference asks the node's sysfs (pkg/util/hardware/hw_utils.go). The context carries no NUMA node of a device, so each is
-# of unknown node here, which the reference leaves where it is, or refuses when guestMappingPassthrough makes it strict:
-# require_numa_node is that rule.
+# reference asks the node's sysfs (pkg/util/hardware/hw_utils.go). The context carries no NUMA node of a device, so
+# each is of unknown node here, which the reference leaves where it is, or refuses when guestMappingPassthrough makes
+# it strict: require_numa_node is that rule.
 
 cdef int LAST_ROOT_SLOT = 0x1e  # 0x1f is QEMU's SATA controller
 
@@ -45,7 +46,7 @@ cdef void put_pci_address(Build& b) noexcept nogil:
 
 
 cdef void put_device_address(Build& b, Value wanted) noexcept nogil:
-    """The address that the manifest names, "0000:81:11.1" (pkg/util/hardware/hw_utils.go:37), or else as put_pci_address."""
+    """The address that the manifest names, "0000:81:11.1" (pkg/util/hardware/hw_utils.go:37); none: put_pci_address."""
     cdef Text s = str_of(b, wanted)
     if s.size == 0:
         put_pci_address(b)

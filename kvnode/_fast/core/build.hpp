@@ -21,7 +21,7 @@ struct ContextData {
     Context f;
     Smbios smbios;
     EfiPaths efi;
-    Names block_pvc, block_dv, disks_info, hotplug, permanent, attachment, cbt, discard_ignore;
+    Names block_pvc, block_dv, disks_info, hotplug, permanent, attachment, cbt, discard_ignore, env;
     Arch arch = kAmd64;
     bool kvm_available = false, allow_emulation = false, free_page_reporting = false, bochs_for_efi = false;
     bool serial_console_log = false, pci_numa_aware = false, efi_secure_loader = false, efi_auto_selection = false;
@@ -72,6 +72,8 @@ struct Build {
 
     bool place_on_root = false;  // PCI devices get a slot of the root complex
     int root_slot = 0;           // the last one given
+
+    std::string scratch;  // for putting a key together
 
     Error error;
 };
@@ -179,6 +181,19 @@ inline void put_boot(Build& b, Value order) {
     lit(b.w, "<boot order=\"");
     put_uint(b.w, uint_or(b, order, 0, UINT64_MAX));
     lit(b.w, "\"/>");
+}
+
+// --- what the device plugins left in the environment ------------------------------------------------------------------
+
+// The variable PREFIX_RESOURCE, the resource's name in capitals, with '/' and '.' as '_' (pkg/util/util.go:89).
+inline Value plugin_variable(Build& b, const char* prefix, Text resource) {
+    b.scratch.assign(prefix);
+    b.scratch += '_';
+    for (size_t i = 0; i < resource.size; ++i) {
+        const char c = resource.data[i];
+        b.scratch += c == '/' || c == '.' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    }
+    return b.ctx->env.get({b.scratch.data(), b.scratch.size()});
 }
 
 // --- life of a conversion --------------------------------------------------------------------------------------------
