@@ -1,0 +1,29 @@
+"""Empty disks: a sparse qcow2 image each, gone with the VM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kvnode.api.quantity import Quantity
+from kvnode.launcher import paths
+from kvnode.launcher.errors import LauncherError
+from kvnode.launcher.image import create_qcow2
+
+
+def prepare(vmi: Mapping[str, Any]) -> None:
+    """Create the images (``pkg/emptydisk/emptydisk.go:37``); one that exists keeps its content.
+
+    Raises LauncherError when a capacity is no positive quantity.
+    """
+    for volume in vmi["spec"].get("volumes") or []:
+        source = volume.get("emptyDisk")
+        if source is None:
+            continue
+        try:
+            size = Quantity(source.get("capacity")).value
+        except (ValueError, TypeError):
+            size = 0
+        if size <= 0:
+            raise LauncherError("DiskFailed", f"volume {volume['name']}: emptyDisk.capacity must be a positive size")
+        create_qcow2(paths.empty_disk(volume["name"]), size=size)

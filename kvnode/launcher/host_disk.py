@@ -1,0 +1,56 @@
+"""Host disks: files of the machine, made sparse when they are missing and that was asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kvnode.api.quantity import Quantity
+from kvnode.launcher import paths
+from kvnode.launcher.errors import LauncherError
+
+
+def prepare(vmi: Mapping[str, Any]) -> None:
+    """Make missing disks of type DiskOrCreate (``pkg/host-disk/host-disk.go:238``); raises LauncherError.
+
+    A disk that exists is left as it is, whatever its size. One that does not fit the file system is refused, as is
+    one that is there but no regular file or block device.
+    """
+    for volume in vmi["spec"].get("volumes") or []:
+        source = volume.get("hostDisk")
+        if not source:
+            continue
+        path = paths.host_disk(volume["name"], str(source.get("path", "")))
+        name = f"volume {volume['name']}"
+        if path.is_file() or path.is_block_device():
+            continue
+        if path.is_symlink() or path.exists():
+            raise LauncherError("DiskFailed", f"{name}: hostDisk.path is neither a file nor a block device")
+        if source.get("type") != "DiskOrCreate":
+            raise LauncherError("DiskFailed", f"{name}: {source.get('path')} does not exist, and type is Disk")
+        _create(path, _capacity(source, name), name)
+
+
+def _capacity(source: Mapping[str, Any], name: str) -> int:
+    try:
+        size = Quantity(source.get("capacity")).value
+    except (ValueError, TypeError):
+        size = 0
+    if size <= 0:
+        raise LauncherError("DiskFailed", f"{name}: hostDisk.capacity must be a positive size")
+    return size
+
+
+def _create(path: Path, size: int, name: str) -> None:
+    system = os.statvfs(path.parent)
+    available = system.f_bavail * system.f_frsize
+    if size > available:
+        raise LauncherError("DiskFailed", f"{name}: {size} bytes do not fit: {available} are free for hostDisk.path")
+    try:
+        with path.open("xb") as file:
+            file.truncate(size)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise LauncherError("DiskFailed", f"{name}: the disk cannot be made: {error.strerror}") from None
