@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kvnode.api.errors import ConversionError
     from kvnode.api.quantity import Quantity
-    from kvnode.converter import ConverterContext, convert
+    from kvnode.converter import ConverterContext, convert, convert_many
     from kvnode.spec.cause import Cause
     from kvnode.spec.config import ClusterConfig
     from kvnode.spec.defaults import DefaultingError, apply_defaults
@@ -32,6 +32,7 @@ _HOME = {
     "Quantity": "kvnode.api.quantity",
     "apply_defaults": "kvnode.spec.defaults",
     "convert": "kvnode.converter",
+    "convert_many": "kvnode.converter",
     "memory_overhead": "kvnode.spec.overhead",
     "memory_overhead_terms": "kvnode.spec.overhead",
     "render_launcher_pod": "kvnode.spec.pod",
@@ -48,6 +49,7 @@ __all__ = [
     "Quantity",
     "apply_defaults",
     "convert",
+    "convert_many",
     "memory_overhead",
     "memory_overhead_terms",
     "render_launcher_pod",

@@ -52,6 +52,7 @@ cdef extern from "names.hpp" namespace "kv" nogil:
 
 cdef extern from "writer.hpp" namespace "kv" nogil:
     cppclass Writer:
+        Writer()
         char* data
         size_t size
         bool in_tag

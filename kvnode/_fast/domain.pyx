@@ -92,7 +92,7 @@ cdef class Converter:
             raise ConversionError("context", problem.decode())
         bind_context(b, self.data)
         if b.error.set:
-            raise_error(b)
+            raise noted_error(b)
 
     def convert(self, bytes vmi not None):
         """The domain XML of one VMI. `vmi`: JSON, UTF-8. Raises ConversionError."""
@@ -110,6 +110,55 @@ cdef class Converter:
             return finish(work, problem)
         finally:
             give_back(work)
+
+
+    def convert_share(self, list vmis not None, list results not None, counter):
+        """Converts chunks of `vmis` into the same places of `results` until `counter`, shared with other threads, is past the end.
+
+        Each item is JSON bytes; its place takes the XML or the ConversionError. The GIL is held only between chunks, to make the
+        bytes objects: while one thread makes them the others convert.
+        """
+        cdef Workspace work = workspace()
+        cdef Py_ssize_t first, i, n
+        cdef Py_ssize_t total = len(vmis)
+        cdef const char* json[CHUNK]
+        cdef size_t size[CHUNK]
+        cdef size_t end[CHUNK]
+        cdef Writer out
+        cdef const char* problem
+        work.build.ctx = &self.data
+        while True:
+            first = next(counter) * CHUNK
+            if first >= total:
+                break
+            n = min(<Py_ssize_t>CHUNK, total - first)
+            for i in range(n):
+                item = <bytes?>vmis[first + i]
+                json[i] = PyBytes_AS_STRING(item)
+                size[i] = <size_t>PyBytes_GET_SIZE(item)
+                results[first + i] = None
+            with nogil:
+                reset(out)
+                for i in range(n):
+                    problem = convert_one(work.parser, work.build, json[i], size[i])
+                    if problem == NULL and is_good(work.build):
+                        put(out, work.build.w.data, work.build.w.size)
+                    else:
+                        with gil:
+                            results[first + i] = error_of(work, problem)
+                    end[i] = out.size
+            if out.failed:
+                raise MemoryError("no memory for the domain XML")
+            for i in range(n):
+                if results[first + i] is None:
+                    results[first + i] = PyBytes_FromStringAndSize(
+                        out.data + (end[i - 1] if i > 0 else 0), end[i] - (end[i - 1] if i > 0 else 0)
+                    )
+        give_back(work)
+
+
+cdef enum:
+    CHUNK = 32
 
 
 # Below this many bytes of input the work is shorter than a change of threads is worth.
@@ -145,23 +194,31 @@ cdef const char* convert_one(Parser& parser, Build& b, const char* json, size_t 
     return problem
 
 
+cdef bint is_good(Build& b) noexcept nogil:
+    return not (b.error.set or b.w.failed or b.w.invalid or b.qemu.failed)
+
+
 cdef bytes finish(Workspace work, const char* problem):
+    if problem == NULL and is_good(work.build):
+        return PyBytes_FromStringAndSize(work.build.w.data, work.build.w.size)
+    raise error_of(work, problem)
+
+
+cdef object error_of(Workspace work, const char* problem):
+    """The exception for a conversion that failed; `problem` is the parser's."""
     if problem != NULL:
-        raise ConversionError("", "the VMI " + problem.decode())
+        return ConversionError("", "the VMI " + problem.decode())
     if work.build.error.set:
-        raise_error(work.build)
+        return noted_error(work.build)
     if work.build.w.failed or work.build.qemu.failed:
-        raise MemoryError("no memory for the domain XML")
-    if work.build.w.invalid:
-        work.build.error.at = work.build.w.bad
-        raise ConversionError(
-            error_field(work.build).decode("utf-8", "replace"),
-            "has a character that XML cannot carry (a control character, U+FFFE or U+FFFF)",
-        )
-    return PyBytes_FromStringAndSize(work.build.w.data, work.build.w.size)
-
-
-cdef raise_error(Build& b):
-    raise ConversionError(
-        error_field(b).decode("utf-8", "replace"), error_message(b).decode("utf-8", "replace")
+        return MemoryError("no memory for the domain XML")
+    work.build.error.at = work.build.w.bad
+    work.build.error.field = b""
+    return ConversionError(
+        error_field(work.build).decode("utf-8", "replace"),
+        "has a character that XML cannot carry (a control character, U+FFFE or U+FFFF)",
     )
+
+
+cdef object noted_error(Build& b):
+    return ConversionError(error_field(b).decode("utf-8", "replace"), error_message(b).decode("utf-8", "replace"))

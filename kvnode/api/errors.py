@@ -22,4 +22,9 @@ class FieldError(ValueError):
 
 
 class ConversionError(FieldError):
-    """A VMI, or the context given with it, that no libvirt domain can be made of."""
+    """A VMI, or the context given with it, that no libvirt domain can be made of.
+
+    `index` is the VMI's place among those given to convert_many, None elsewhere.
+    """
+
+    index: int | None = None
