@@ -52,7 +52,8 @@ def _max_guest(memory: dict[str, Any], config: ClusterConfig) -> Quantity | None
         return config.max_guest
     if "guest" not in memory:
         return None
-    return Quantity.from_bytes(Quantity(memory["guest"]).value * config.max_hotplug_ratio)
+    most = Quantity(memory["guest"]).value * config.max_hotplug_ratio
+    return Quantity.from_bytes(most) if abs(most) < 2**63 else None
 
 
 def _can_plug_memory(spec: dict[str, Any], most: Quantity) -> bool:
