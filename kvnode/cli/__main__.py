@@ -1,0 +1,5 @@
+"""``python -m kvnode.cli``: the same as ``kvnode``."""
+
+from kvnode.cli import main
+
+main()

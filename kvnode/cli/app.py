@@ -1,0 +1,128 @@
+"""The command group: verbs found by name, and every way that a command can end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from kvnode import __version__
+from kvnode.cli import exitcodes
+from kvnode.cli.errors import CliError, one_line
+
+VERBS = {
+    "up": "Start virtual machines on this machine.",
+    "ps": "List the virtual machines of this machine.",
+    "logs": "Show what the guest, the launcher or QEMU wrote.",
+    "console": "Connect to the serial console.",
+    "xml": "Print a running machine's libvirt domain.",
+    "stop": "Shut virtual machines down.",
+    "top": "Watch what the machines' memory is spent on.",
+    "memory": "Report once what a machine's memory is spent on.",
+    "convert": "Turn manifests into libvirt domain XML.",
+    "validate": "Check manifests against KubeVirt's rules.",
+    "defaults": "Fill in what a manifest leaves out.",
+    "overhead": "Compute a machine's memory overhead.",
+    "completion": "Print the completion script of a shell.",
+}
+"""Every verb and its line in ``kvnode --help``; the verb's code is in the module of its name."""
+
+
+class Verbs(click.Group):
+    """A group that imports a verb's module only when the verb is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, in the order in which a user meets them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command, or None."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"kvnode.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs without loading their modules."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.command(cls=Verbs, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="kvnode", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Run KubeVirt's virtual machines on this machine, and look into what they become.
+
+    \b
+    Example:
+      kvnode up vm.yaml --image system=disk.qcow2
+      kvnode convert vm.yaml
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and return its exit code; whatever goes wrong is told in one line on standard error."""
+    try:
+        answer = cli.main(args=list(arguments), prog_name="kvnode", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.UsageError as error:
+        return _usage(error)
+    except (click.Abort, KeyboardInterrupt):
+        return exitcodes.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more while it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exitcodes.OK
+    except Exception as error:  # noqa: BLE001 - the last resort: one line instead of a traceback
+        return _failed(error)
+    return answer if isinstance(answer, int) else exitcodes.OK
+
+
+def _usage(error: click.UsageError) -> int:
+    path = error.ctx.command_path if error.ctx else "kvnode"
+    complain(f"{error.format_message().rstrip('.')} (see `{path} --help`)")
+    return exitcodes.USAGE
+
+
+def _failed(error: Exception) -> int:
+    if os.environ.get("KVNODE_TRACEBACK"):
+        raise error
+    known = as_cli_error(error)
+    if known is not None:
+        complain(known.line())
+        return known.code
+    complain(f"internal error, please report it: {type(error).__name__}: {one_line(str(error))}")
+    return exitcodes.INTERNAL
+
+
+def as_cli_error(error: Exception) -> CliError | None:
+    """The error that a user can do something about in an exception, or None for a defect."""
+    if isinstance(error, CliError):
+        return error
+    if isinstance(error, click.ClickException):
+        return CliError(error.format_message())
+    # Told apart by shape, so that no part that a verb did not load is loaded to report its error.
+    code: Any = getattr(error, "exit_code", None)
+    message: Any = getattr(error, "message", None)
+    if isinstance(message, str) and isinstance(getattr(error, "field", None), str):
+        field: str = getattr(error, "field", "")
+        return CliError(message, field=field, code=code if isinstance(code, int) else exitcodes.FAILED)
+    if isinstance(error, ModuleNotFoundError) and error.name in ("libvirt", "psutil", "rich", "yaml", "orjson"):
+        return CliError(
+            f"the Python package {error.name} is missing: pip install 'kvnode[node]'", code=exitcodes.ENVIRONMENT
+        )
+    if isinstance(error, OSError):
+        name = error.filename if isinstance(error.filename, str) else ""
+        return CliError(error.strerror or str(error), source=name)
+    return None
+
+
+def complain(text: str) -> None:
+    """Write one line of trouble to standard error."""
+    click.echo(f"kvnode: {text}", err=True)

@@ -1,0 +1,163 @@
+"""Options that several verbs share, and what their values become."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kvnode.cli.errors import CliError
+from kvnode.cli.manifests import read_mapping
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from kvnode.standalone.runner import Runner
+
+F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[F], F]
+
+ARCHITECTURES = ("amd64", "arm64", "s390x")
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "s390x": "s390x"}
+
+
+def host_architecture() -> str:
+    """This machine's architecture by Kubernetes' name; amd64 when it is none of KubeVirt's."""
+    return _MACHINES.get(platform.machine(), "amd64")
+
+
+def files(function: F) -> F:
+    """Manifests: files, or ``-`` for standard input."""
+    return click.argument("files", nargs=-1, required=True, metavar="FILE...")(function)
+
+
+def architecture(function: F) -> F:
+    """``--arch``: of machines that name none."""
+    return click.option(
+        "--arch",
+        "arch",
+        type=click.Choice(ARCHITECTURES),
+        default=host_architecture,
+        show_default="this machine's",
+        help="Architecture of machines that name none.",
+    )(function)
+
+
+def cluster_config(function: F) -> F:
+    """``--config``: the cluster's configuration."""
+    return click.option(
+        "--config",
+        "config",
+        metavar="FILE",
+        help="Cluster configuration: a KubeVirt object, or its spec.configuration alone.",
+    )(function)
+
+
+def form(*choices: str, default: str) -> Decorator[F]:
+    """``-o``: the form of the output."""
+
+    def decorate(function: F) -> F:
+        return click.option(
+            "-o",
+            "--output",
+            "form",
+            type=click.Choice(choices),
+            default=default,
+            show_default=True,
+            help="Form of the output.",
+        )(function)
+
+    return decorate
+
+
+def raw(function: F) -> F:
+    """``--raw``: the manifest has its defaults already."""
+    return click.option(
+        "--raw", is_flag=True, help="Take the instance as it is: it went through a cluster's admission already."
+    )(function)
+
+
+def state_dir(function: F) -> F:
+    """``--state-dir``: where the state of running machines lives."""
+    return click.option(
+        "--state-dir",
+        "state_dir",
+        type=click.Path(path_type=Path),
+        envvar="KVNODE_STATE_DIR",
+        show_envvar=True,
+        metavar="DIR",
+        help="Directory of the machines' state.  [default: $XDG_STATE_HOME/kvnode]",
+    )(function)
+
+
+def vm_name(function: F) -> F:
+    """One virtual machine, by NAME or NAMESPACE/NAME."""
+    return click.argument("name", metavar="NAME", shell_complete=_complete_names)(function)
+
+
+def vm_names(*, required: bool = True) -> Decorator[F]:
+    """Virtual machines, by NAME or NAMESPACE/NAME."""
+
+    def decorate(function: F) -> F:
+        argument = click.argument(
+            "names", nargs=-1, required=required, metavar="NAME...", shell_complete=_complete_names
+        )
+        return argument(function)
+
+    return decorate
+
+
+def runner(directory: Path | None, *, progress: bool = False) -> Runner:
+    """Standalone mode on this state directory; with ``progress`` its long steps are told on standard error."""
+    from kvnode.standalone.runner import Runner  # noqa: PLC0415 - the pure verbs do without it
+
+    return Runner(directory, progress=_progress if progress else None)
+
+
+def load_config(name: str | None) -> Mapping[str, Any] | None:
+    """The cluster configuration in a file, out of a whole KubeVirt object when it is one; None for None."""
+    if name is None:
+        return None
+    value = read_mapping(name, "a KubeVirt object, or its spec.configuration")
+    if value.get("kind") != "KubeVirt":
+        return value
+    spec = value.get("spec") or {}
+    configuration = spec.get("configuration") if isinstance(spec, dict) else None
+    if configuration is None:
+        return {}
+    if not isinstance(configuration, dict):
+        raise CliError("must be an object", source=name, field="spec.configuration")
+    return configuration
+
+
+def parse_images(pairs: tuple[str, ...]) -> dict[str, Path]:
+    """``NAME=FILE`` pairs as a mapping."""
+    images: dict[str, Path] = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not (name and equals and path):
+            raise click.BadParameter(f"{pair!r} must be NAME=FILE: a volume's name and its image")
+        if name in images:
+            raise click.BadParameter(f"{name} is given twice")
+        images[name] = Path(path)
+    return images
+
+
+def _progress(step: str, text: str) -> None:
+    click.echo(f"{step + ':':<9}{text}", err=True)
+
+
+def _complete_names(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+    directory = ctx.params.get("state_dir") or os.environ.get("KVNODE_STATE_DIR")
+    try:
+        found = runner(Path(directory) if directory else None).list_vms()
+    except Exception:  # noqa: BLE001 - a completion that fails must not print anything
+        return []
+    names = [vm.name if vm.namespace == "default" else f"{vm.namespace}/{vm.name}" for vm in found]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -1,0 +1,108 @@
+"""What commands print: JSON and YAML for programs, aligned tables for people, colours only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Row = Sequence[str]
+
+UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+STYLES = {
+    "Running": "green",
+    "within": "green",
+    "over": "red",
+    "Failed": "red",
+    "Unknown": "red",
+    "Succeeded": "dim",
+    "Scheduled": "yellow",
+}
+"""Colours of the words that say how something stands."""
+
+
+def size(count: int) -> str:
+    """A number of bytes for people: ``12.0 MiB``; below one KiB in bytes."""
+    if abs(count) < 1024:
+        return f"{count} B"
+    number = float(count)
+    for unit in UNITS:
+        number /= 1024
+        if abs(number) < 1024 or unit == UNITS[-1]:
+            break
+    return f"{number:.1f} {unit}"
+
+
+def to_json(value: Any) -> str:
+    """JSON with two spaces of indentation; text stays readable."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def to_yaml(documents: Sequence[Any]) -> str:
+    """YAML, one document each; keys keep their order."""
+    import yaml  # noqa: PLC0415 - loaded by those who print it
+
+    class Plain(yaml.SafeDumper):
+        """Writes a shared value each time instead of an alias."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    text: str = yaml.dump_all(
+        documents, Dumper=Plain, sort_keys=False, allow_unicode=True, default_flow_style=False, width=110
+    )
+    return text.rstrip("\n").removesuffix("\n...")
+
+
+def emit(value: Any, form: str) -> None:
+    """Print a value as ``json`` or ``yaml``."""
+    click.echo(to_json(value) if form == "json" else to_yaml([value]))
+
+
+def on_terminal() -> bool:
+    """Whether standard output is a terminal that wants colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def table(headers: Row, rows: Sequence[Row], *, right: frozenset[str] = frozenset()) -> None:
+    """Print rows under their headers; the columns named in ``right`` are aligned to the right."""
+    if on_terminal():
+        from rich.console import Console  # noqa: PLC0415 - half of the command's start-up time
+
+        Console().print(rich_table(headers, rows, right=right))
+    else:
+        click.echo(plain_table(headers, rows, right=right))
+
+
+def plain_table(headers: Row, rows: Sequence[Row], *, right: frozenset[str] = frozenset()) -> str:
+    """The table as text, columns two spaces apart, no line ending in a blank."""
+    widths = [max(len(str(row[i])) for row in (headers, *rows)) for i in range(len(headers))]
+    lines = []
+    for row in (headers, *rows):
+        cells = [
+            cell.rjust(width) if header in right else cell.ljust(width)
+            for header, cell, width in zip(headers, row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def rich_table(headers: Row, rows: Sequence[Row], *, right: frozenset[str] = frozenset()) -> Table:
+    """The table for a terminal."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        made.add_column(header, justify="right" if header in right else "left", no_wrap=True)
+    for row in rows:
+        made.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+    return made
