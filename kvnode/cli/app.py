@@ -35,18 +35,18 @@ VERBS = {
 class Verbs(click.Group):
     """A group that imports a verb's module only when the verb is run."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """The verbs, in the order in which a user meets them."""
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The verb's command, or None."""
         if cmd_name not in VERBS:
             return None
         command: click.Command = import_module(f"kvnode.cli.{cmd_name}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs without loading their modules."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
@@ -65,7 +65,9 @@ def cli() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line and return its exit code; whatever goes wrong is told in one line on standard error."""
+    """Run the command line and return its exit code; whatever goes wrong is told in one line on standard
+    error.
+    """
     try:
         answer = cli.main(args=list(arguments), prog_name="kvnode", standalone_mode=False)
         sys.stdout.flush()
@@ -79,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         # Whoever read our output has seen enough. Python would complain once more while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exitcodes.OK
-    except Exception as error:  # noqa: BLE001 - the last resort: one line instead of a traceback
+    except Exception as error:  # the last resort: one line instead of a traceback
         return _failed(error)
     return answer if isinstance(answer, int) else exitcodes.OK
 
@@ -113,9 +115,16 @@ def as_cli_error(error: Exception) -> CliError | None:
     if isinstance(message, str) and isinstance(getattr(error, "field", None), str):
         field: str = getattr(error, "field", "")
         return CliError(message, field=field, code=code if isinstance(code, int) else exitcodes.FAILED)
-    if isinstance(error, ModuleNotFoundError) and error.name in ("libvirt", "psutil", "rich", "yaml", "orjson"):
+    if isinstance(error, ModuleNotFoundError) and error.name in (
+        "libvirt",
+        "psutil",
+        "rich",
+        "yaml",
+        "orjson",
+    ):
         return CliError(
-            f"the Python package {error.name} is missing: pip install 'kvnode[node]'", code=exitcodes.ENVIRONMENT
+            f"the Python package {error.name} is missing: pip install 'kvnode[node]'",
+            code=exitcodes.ENVIRONMENT,
         )
     if isinstance(error, OSError):
         name = error.filename if isinstance(error.filename, str) else ""

@@ -7,7 +7,7 @@ import click
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def command(shell: str) -> None:
+def command(*, shell: str) -> None:
     """Print the completion script of a shell.
 
     \b

@@ -24,12 +24,12 @@ from kvnode.cli.manifests import Manifest, read_mapping
 @options.raw
 @options.form("xml", "json", "yaml", default="xml")
 def command(
-    files: tuple[str, ...], arch: str, config: str | None, context_file: str | None, raw: bool, form: str
+    *, files: tuple[str, ...], arch: str, config: str | None, context_file: str | None, raw: bool, form: str
 ) -> None:
     """Turn manifests into libvirt domain XML.
 
-    Each instance gets its defaults and is validated first, as in a cluster. The domain is the one that KubeVirt would
-    define for it, with the paths of a launcher pod; nothing is read from this machine.
+    Each instance gets its defaults and is validated first, as in a cluster. The domain is the one that
+    KubeVirt would define for it, with the paths of a launcher pod; nothing is read from this machine.
 
     \b
     Example:

@@ -12,7 +12,7 @@ from kvnode.cli import options, output, pure
 @options.architecture
 @options.cluster_config
 @options.form("yaml", "json", default="yaml")
-def command(files: tuple[str, ...], arch: str, config: str | None, form: str) -> None:
+def command(*, files: tuple[str, ...], arch: str, config: str | None, form: str) -> None:
     """Fill in what a manifest leaves out, as a cluster's admission does.
 
     The output is the VirtualMachineInstance; of a VirtualMachine, the one that its template makes.

@@ -15,7 +15,9 @@ class CliError(Exception):
         code: one of ``exitcodes``.
     """
 
-    def __init__(self, message: str, *, source: str = "", field: str = "", code: int = exitcodes.FAILED) -> None:
+    def __init__(
+        self, message: str, *, source: str = "", field: str = "", code: int = exitcodes.FAILED
+    ) -> None:
         self.message = one_line(message)
         self.source = source
         self.field = field
@@ -27,7 +29,7 @@ class CliError(Exception):
         return ": ".join(part for part in (one_line(self.source), one_line(self.field), self.message) if part)
 
 
-class Failures(CliError):
+class JoinedError(CliError):
     """Several errors at once; it exits with the code of the first."""
 
     def __init__(self, errors: list[CliError]) -> None:
@@ -40,5 +42,9 @@ class Failures(CliError):
 
 
 def one_line(text: str) -> str:
-    """``text`` on one line with its control characters escaped, so that hostile input cannot steer a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(text.split()))
+    """``text`` on one line with its control characters escaped, so that hostile input cannot steer a
+    terminal.
+    """
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(text.split())
+    )

@@ -1,4 +1,6 @@
-"""Manifests: read from files and standard input, told apart by kind, and brought to a VirtualMachineInstance."""
+"""Manifests: read from files and standard input, told apart by kind, and brought to a
+VirtualMachineInstance.
+"""
 
 from __future__ import annotations
 
@@ -128,11 +130,17 @@ def read(names: Sequence[str]) -> tuple[list[Manifest], list[LeftOut]]:
 
 
 def _sources(shown: str, documents: list[Document]) -> Iterator[tuple[str, Document]]:
-    """Each object with the words that say where it is; a List, as `kubectl get -o yaml` prints one, is opened."""
+    """Each object with the words that say where it is; a List, as `kubectl get -o yaml` prints one, is
+    opened.
+    """
     for number, document in enumerate(documents, start=1):
         source = f"{shown}, document {number}" if len(documents) > 1 else shown
         value = document.value
-        if isinstance(value, dict) and str(value.get("kind")).endswith("List") and isinstance(value.get("items"), list):
+        if (
+            isinstance(value, dict)
+            and str(value.get("kind")).endswith("List")
+            and isinstance(value.get("items"), list)
+        ):
             for index, item in enumerate(value["items"]):
                 inside = f"items[{index}]."
                 own = [d for d in document.duplicates if d.path.startswith(inside)]
@@ -144,15 +152,18 @@ def _sources(shown: str, documents: list[Document]) -> Iterator[tuple[str, Docum
 def _classify(source: str, document: Document) -> Manifest | LeftOut:
     value = document.value
     if not isinstance(value, dict):
-        kind = "a list" if isinstance(value, list) else "a single value"
-        raise CliError(f"is {kind}, not an object with apiVersion, kind, metadata and spec", source=source)
-    version, kind = value.get("apiVersion"), value.get("kind")
+        what = "a list" if isinstance(value, list) else "a single value"
+        raise CliError(f"is {what}, not an object with apiVersion, kind, metadata and spec", source=source)
+    version: Any = value.get("apiVersion")
+    kind: Any = value.get("kind")
     if kind is None and isinstance(value.get("spec"), dict) and "domain" in value["spec"]:
         # The library takes instances without a type, and so do these commands.
         version, kind = f"{API_GROUP}/v1", VMI
     if not isinstance(kind, str) or not isinstance(version, str):
         missing = "kind" if not isinstance(kind, str) else "apiVersion"
-        raise CliError(f"must be there and be a text, such as {_EXAMPLE[missing]}", source=source, field=missing)
+        raise CliError(
+            f"must be there and be a text, such as {_EXAMPLE[missing]}", source=source, field=missing
+        )
     if version.partition("/")[0] != API_GROUP or kind not in (VM, VMI):
         return LeftOut(source, f"{kind} ({version})")
     _check_version(source, version)
@@ -173,8 +184,8 @@ def _check_version(source: str, version: str) -> None:
 
 
 def instance_of(source: str, vm: dict[str, Any]) -> dict[str, Any]:
-    """The instance that a VirtualMachine's template makes: the template's metadata and spec with the machine's own
-    name and namespace (`pkg/virt-controller/watch/vm/vm.go:1868`).
+    """The instance that a VirtualMachine's template makes: the template's metadata and spec with the
+    machine's own name and namespace (`pkg/virt-controller/watch/vm/vm.go:1868`).
 
     Raises:
         CliError: there is no template, or it is no object.

@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from kvnode.standalone.runner import Runner
 
-F = TypeVar("F", bound=Callable[..., Any])
-Decorator = Callable[[F], F]
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
 
 ARCHITECTURES = ("amd64", "arm64", "s390x")
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "s390x": "s390x"}
@@ -30,12 +30,12 @@ def host_architecture() -> str:
     return _MACHINES.get(platform.machine(), "amd64")
 
 
-def files(function: F) -> F:
+def files(function: Function) -> Function:
     """Manifests: files, or ``-`` for standard input."""
     return click.argument("files", nargs=-1, required=True, metavar="FILE...")(function)
 
 
-def architecture(function: F) -> F:
+def architecture(function: Function) -> Function:
     """``--arch``: of machines that name none."""
     return click.option(
         "--arch",
@@ -47,7 +47,7 @@ def architecture(function: F) -> F:
     )(function)
 
 
-def cluster_config(function: F) -> F:
+def cluster_config(function: Function) -> Function:
     """``--config``: the cluster's configuration."""
     return click.option(
         "--config",
@@ -57,10 +57,10 @@ def cluster_config(function: F) -> F:
     )(function)
 
 
-def form(*choices: str, default: str) -> Decorator[F]:
+def form(*choices: str, default: str) -> Decorator:
     """``-o``: the form of the output."""
 
-    def decorate(function: F) -> F:
+    def decorate(function: Function) -> Function:
         return click.option(
             "-o",
             "--output",
@@ -74,14 +74,16 @@ def form(*choices: str, default: str) -> Decorator[F]:
     return decorate
 
 
-def raw(function: F) -> F:
+def raw(function: Function) -> Function:
     """``--raw``: the manifest has its defaults already."""
     return click.option(
-        "--raw", is_flag=True, help="Take the instance as it is: it went through a cluster's admission already."
+        "--raw",
+        is_flag=True,
+        help="Take the instance as it is: it went through a cluster's admission already.",
     )(function)
 
 
-def state_dir(function: F) -> F:
+def state_dir(function: Function) -> Function:
     """``--state-dir``: where the state of running machines lives."""
     return click.option(
         "--state-dir",
@@ -94,15 +96,15 @@ def state_dir(function: F) -> F:
     )(function)
 
 
-def vm_name(function: F) -> F:
+def vm_name(function: Function) -> Function:
     """One virtual machine, by NAME or NAMESPACE/NAME."""
     return click.argument("name", metavar="NAME", shell_complete=_complete_names)(function)
 
 
-def vm_names(*, required: bool = True) -> Decorator[F]:
+def vm_names(*, required: bool = True) -> Decorator:
     """Virtual machines, by NAME or NAMESPACE/NAME."""
 
-    def decorate(function: F) -> F:
+    def decorate(function: Function) -> Function:
         argument = click.argument(
             "names", nargs=-1, required=required, metavar="NAME...", shell_complete=_complete_names
         )
@@ -112,7 +114,9 @@ def vm_names(*, required: bool = True) -> Decorator[F]:
 
 
 def runner(directory: Path | None, *, progress: bool = False) -> Runner:
-    """Standalone mode on this state directory; with ``progress`` its long steps are told on standard error."""
+    """Standalone mode on this state directory; with ``progress`` its long steps are told on standard
+    error.
+    """
     from kvnode.standalone.runner import Runner  # noqa: PLC0415 - the pure verbs do without it
 
     return Runner(directory, progress=_progress if progress else None)
@@ -157,7 +161,7 @@ def _complete_names(ctx: click.Context, _parameter: click.Parameter, incomplete:
     directory = ctx.params.get("state_dir") or os.environ.get("KVNODE_STATE_DIR")
     try:
         found = runner(Path(directory) if directory else None).list_vms()
-    except Exception:  # noqa: BLE001 - a completion that fails must not print anything
+    except Exception:  # a completion that fails must not print anything
         return []
     names = [vm.name if vm.namespace == "default" else f"{vm.namespace}/{vm.name}" for vm in found]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -46,6 +46,11 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
+def to_json_line(value: Any) -> str:
+    """JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def to_yaml(documents: Sequence[Any]) -> str:
     """YAML, one document each; keys keep their order."""
     import yaml  # noqa: PLC0415 - loaded by those who print it
@@ -53,7 +58,7 @@ def to_yaml(documents: Sequence[Any]) -> str:
     class Plain(yaml.SafeDumper):
         """Writes a shared value each time instead of an alias."""
 
-        def ignore_aliases(self, data: Any) -> bool:
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
             return True
 
     text: str = yaml.dump_all(
@@ -67,14 +72,14 @@ def emit(value: Any, form: str) -> None:
     click.echo(to_json(value) if form == "json" else to_yaml([value]))
 
 
-def on_terminal() -> bool:
-    """Whether standard output is a terminal that wants colours."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def is_terminal() -> bool:
+    """Whether standard output is a terminal that can do more than print lines."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def table(headers: Row, rows: Sequence[Row], *, right: frozenset[str] = frozenset()) -> None:
     """Print rows under their headers; the columns named in ``right`` are aligned to the right."""
-    if on_terminal():
+    if is_terminal():
         from rich.console import Console  # noqa: PLC0415 - half of the command's start-up time
 
         Console().print(rich_table(headers, rows, right=right))

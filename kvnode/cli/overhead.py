@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @options.raw
 @options.form("text", "json", "yaml", default="text")
 def command(
+    *,
     files: tuple[str, ...],
     arch: str,
     config: str | None,
@@ -53,7 +54,9 @@ def command(
         return
     for manifest, terms in found:
         total = sum(term.bytes for term in terms)
-        click.echo(f"{one_line(manifest.source)}: {one_line(manifest.name)}: {output.size(total)} ({total} bytes)")
+        click.echo(
+            f"{one_line(manifest.source)}: {one_line(manifest.name)}: {output.size(total)} ({total} bytes)"
+        )
         if explain:
             rows = [(t.name, output.size(t.bytes), t.reason, manifest.path(t.field)) for t in terms]
             output.table(("TERM", "SIZE", "WHY", "FIELD"), rows, right=frozenset(["SIZE"]))
@@ -66,6 +69,7 @@ def _described(manifest: Manifest, terms: list[Term]) -> dict[str, Any]:
         "name": manifest.name,
         "bytes": sum(term.bytes for term in terms),
         "terms": [
-            {"name": t.name, "bytes": t.bytes, "reason": t.reason, "field": manifest.path(t.field)} for t in terms
+            {"name": t.name, "bytes": t.bytes, "reason": t.reason, "field": manifest.path(t.field)}
+            for t in terms
         ],
     }

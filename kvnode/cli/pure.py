@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvnode.cli.errors import CliError, Failures
+from kvnode.cli.errors import CliError, JoinedError
 from kvnode.cli.manifests import LeftOut, Manifest, read
+from kvnode.cli.yamldoc import Duplicate
 
 if TYPE_CHECKING:
     from kvnode.spec.cause import Cause
@@ -32,10 +33,13 @@ def tell_left_out(others: list[LeftOut]) -> None:
 
 def duplicate_lines(manifest: Manifest) -> list[str]:
     """A line for every key that is there twice."""
-    return [
-        f"{manifest.source}: {d.path}: is there twice{f' (again in line {d.line})' if d.line else ''}: the last one counts"
-        for d in manifest.duplicates
-    ]
+    return [f"{manifest.source}: {d.path}: {duplicate_message(d)}" for d in manifest.duplicates]
+
+
+def duplicate_message(duplicate: Duplicate) -> str:
+    """What to say about a key that is there twice."""
+    where = f" (again in line {duplicate.line})" if duplicate.line else ""
+    return f"is there twice{where}: the last one counts"
 
 
 def defaulted(manifest: Manifest, arch: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -63,7 +67,7 @@ def admitted(manifest: Manifest, arch: str, config: Mapping[str, Any] | None) ->
     vmi = defaulted(manifest, arch, config)
     causes = kvnode.validate(vmi, arch, config)
     if causes:
-        raise Failures([cause_error(manifest, cause) for cause in causes])
+        raise JoinedError([cause_error(manifest, cause) for cause in causes])
     return vmi
 
 

@@ -44,12 +44,12 @@ class Verdict:
 @click.option("--strict", is_flag=True, help="Count warnings as errors.")
 @options.form("text", "json", "yaml", default="text")
 def command(
-    files: tuple[str, ...], arch: str, config: str | None, raw: bool, strict: bool, form: str
+    *, files: tuple[str, ...], arch: str, config: str | None, raw: bool, strict: bool, form: str
 ) -> int:
     """Check manifests against KubeVirt's rules.
 
-    Errors are what a cluster's admission refuses. Warnings are what it lets through and libvirt or QEMU then refuse,
-    and keys that are there twice. Exit code 1 tells of errors.
+    Errors are what a cluster's admission refuses. Warnings are what it lets through and libvirt or QEMU then
+    refuse, and keys that are there twice. Exit code 1 tells of errors.
 
     \b
     Example:
@@ -76,9 +76,10 @@ def _examine(manifest: Manifest, arch: str, config: Mapping[str, Any] | None, ra
 
     verdict = Verdict(manifest)
     for duplicate in manifest.duplicates:
-        where = f" (again in line {duplicate.line})" if duplicate.line else ""
-        message = f"is there twice{where}: the last one counts"
-        verdict.warnings.append({"field": duplicate.path, "reason": "FieldValueDuplicate", "message": message})
+        message = pure.duplicate_message(duplicate)
+        verdict.warnings.append(
+            {"field": duplicate.path, "reason": "FieldValueDuplicate", "message": message}
+        )
     try:
         vmi = manifest.vmi if raw else pure.defaulted(manifest, arch, config)
     except CliError as error:
@@ -89,7 +90,8 @@ def _examine(manifest: Manifest, arch: str, config: Mapping[str, Any] | None, ra
         (kvnode.warnings(vmi, arch, config), verdict.warnings),
     ):
         into += [
-            {"field": manifest.path(c.field), "reason": c.reason, "message": one_line(c.message)} for c in causes
+            {"field": manifest.path(c.field), "reason": c.reason, "message": one_line(c.message)}
+            for c in causes
         ]
     return verdict
 
@@ -101,7 +103,8 @@ def _print(verdict: Verdict) -> None:
     for finding in verdict.errors:
         click.echo(f"kvnode: {_line(manifest, finding)}", err=True)
     state = click.style("invalid", fg="red") if verdict.errors else click.style("valid", fg="green")
-    click.echo(f"{one_line(manifest.source)}: {manifest.kind} {manifest.namespace}/{one_line(manifest.name)}: {state}")
+    name = one_line(f"{manifest.namespace}/{manifest.name}")
+    click.echo(f"{one_line(manifest.source)}: {manifest.kind} {name}: {state}")
 
 
 def _line(manifest: Manifest, finding: Finding) -> str:

@@ -1,9 +1,9 @@
 """YAML and JSON text to plain values, as Kubernetes' own tools read it, with limits.
 
-The rules are those of sigs.k8s.io/yaml (goyaml.v2): YAML 1.1's booleans (``yes``, ``off``, ``n`` …) are booleans, a
-leading 0 means octal, base-60 numbers are strings, and so are dates. Values are built from parser events by a loop, not
-by recursion, so that no input can exhaust the stack; depth and the number of values, aliases counted at what they
-stand for, are limited.
+The rules are those of sigs.k8s.io/yaml (goyaml.v2): YAML 1.1's booleans (``yes``, ``off``, ``n`` …) are
+booleans, a leading 0 means octal, base-60 numbers are strings, and so are dates. Values are built from parser
+events by a loop, not by recursion, so that no input can exhaust the stack; depth and the number of values,
+aliases counted at what they stand for, are limited.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Document:
 
 
 def load_all(text: str, source: str) -> list[Document]:
-    """The documents in ``text``, which is JSON if it begins with a brace and reads as such, else YAML; empty ones
-    are left out.
+    """The documents in ``text``, which is JSON if it begins with a brace and reads as such, else YAML; empty
+    ones are left out.
 
     Raises:
         CliError: it is neither, or beyond the limits.
@@ -97,7 +97,9 @@ def scalar(text: str) -> Any:
         return text
     if match := _INTEGER.fullmatch(plain):
         sign, hexadecimal, binary, octal, decimal = match.groups()
-        digits, base = next((d, b) for d, b in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d)
+        digits, base = next(
+            (d, b) for d, b in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d
+        )
         return int(sign + digits, base)
     if _FLOAT.fullmatch(plain):
         number = float(plain)
@@ -107,10 +109,11 @@ def scalar(text: str) -> Any:
     return text
 
 
-# --- JSON ------------------------------------------------------------------------------------------------------------
+# --- JSON
+# ------------------------------------------------------------------------------------------------------------
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """A text that reads as JSON and is refused all the same."""
 
 
@@ -139,7 +142,7 @@ def _load_json(text: str, source: str) -> list[Document]:
             _check_depth(value)
             documents.append(Document(value, duplicates))
             position = _skip_blank(text, position)
-    except _Refused as error:
+    except _RefusedError as error:
         raise CliError(str(error), source=source) from None
     except RecursionError:
         raise CliError(f"is nested deeper than {MAX_DEPTH} levels", source=source) from None
@@ -153,19 +156,19 @@ def _skip_blank(text: str, position: int) -> int:
 
 
 def _no_constant(name: str) -> Any:
-    raise _Refused(f"holds {name}, which is no number that JSON can hold")
+    raise _RefusedError(f"holds {name}, which is no number that JSON can hold")
 
 
 def _json_int(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise _Refused(f"holds a number of {len(text)} digits")
+        raise _RefusedError(f"holds a number of {len(text)} digits")
     return int(text)
 
 
 def _json_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _Refused(f"holds {text[:40]}, which is too large a number")
+        raise _RefusedError(f"holds {text[:40]}, which is too large a number")
     return number
 
 
@@ -180,10 +183,11 @@ def _check_depth(value: Any) -> None:
         ]
         if not level:
             return
-    raise _Refused(f"is nested deeper than {MAX_DEPTH} levels")
+    raise _RefusedError(f"is nested deeper than {MAX_DEPTH} levels")
 
 
-# --- YAML ------------------------------------------------------------------------------------------------------------
+# --- YAML
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _load_yaml(text: str, source: str) -> list[Document]:
@@ -200,12 +204,12 @@ def _load_yaml(text: str, source: str) -> list[Document]:
         raise CliError(f"is not YAML: {error.problem or error.context}{where}", source=source) from None
     except yaml.YAMLError as error:
         raise CliError(f"is not YAML: {error}", source=source) from None
-    except _YamlRefused as error:
+    except _YamlRefusedError as error:
         raise CliError(str(error), source=source) from None
 
 
-class _YamlRefused(Exception):
-    def __init__(self, event: yaml.Event, message: str) -> None:
+class _YamlRefusedError(Exception):
+    def __init__(self, event: Any, message: str) -> None:
         super().__init__(f"line {event.start_mark.line + 1}: {message}")
 
 
@@ -252,7 +256,9 @@ class _Builder:
             self._place(event, value, merge=merge)
         elif isinstance(event, y.AliasEvent):
             if event.anchor not in self._anchors:
-                raise _YamlRefused(event, f"the alias *{event.anchor} names nothing that is complete before it")
+                raise _YamlRefusedError(
+                    event, f"the alias *{event.anchor} names nothing that is complete before it"
+                )
             value, weight = self._anchors[event.anchor]
             self._counted(event, weight)
             self._place(event, value)
@@ -264,16 +270,18 @@ class _Builder:
     def _counted(self, event: Any, weight: int) -> None:
         self._count += weight
         if self._count > MAX_VALUES:
-            raise _YamlRefused(event, f"more than {MAX_VALUES} values, aliases counted as often as they are used")
+            raise _YamlRefusedError(
+                event, f"more than {MAX_VALUES} values, aliases counted as often as they are used"
+            )
 
     def _open(self, event: Any) -> None:
         mapping = isinstance(event, self._yaml.MappingStartEvent)
         if event.tag not in (None, "!", _TAG + ("map" if mapping else "seq")):
-            raise _YamlRefused(event, f"the tag {event.tag} is not supported")
+            raise _YamlRefusedError(event, f"the tag {event.tag} is not supported")
         if len(self._stack) >= MAX_DEPTH:
-            raise _YamlRefused(event, f"nested deeper than {MAX_DEPTH} levels")
+            raise _YamlRefusedError(event, f"nested deeper than {MAX_DEPTH} levels")
         if self._stack and isinstance(self._stack[-1].value, dict) and not self._stack[-1].has_key:
-            raise _YamlRefused(event, "a key must be a plain value, not a mapping or a list")
+            raise _YamlRefusedError(event, "a key must be a plain value, not a mapping or a list")
         before = self._count
         self._counted(event, 1)
         if event.anchor:
@@ -309,7 +317,7 @@ class _Builder:
         if top.key is None:
             sources = value if isinstance(value, list) else [value]
             if not all(isinstance(source, dict) for source in sources):
-                raise _YamlRefused(event, "<< must be given a mapping or a list of mappings")
+                raise _YamlRefusedError(event, "<< must be given a mapping or a list of mappings")
             top.merges.extend(sources)
             return
         if top.key in top.own:
@@ -334,7 +342,7 @@ class _Builder:
             return "true" if value else "false"
         if isinstance(value, (int, float)):
             return str(value)
-        raise _YamlRefused(event, "a key must be a text, a number or a boolean")
+        raise _YamlRefusedError(event, "a key must be a text, a number or a boolean")
 
     def _scalar(self, event: Any) -> tuple[Any, bool]:
         """The value of a scalar event, and whether it is the merge key."""
@@ -345,7 +353,7 @@ class _Builder:
                 return (scalar(text), text == "<<") if plain else (text, False)
             return self._tagged(event, text), False
         except ValueError as error:
-            raise _YamlRefused(event, str(error)) from None
+            raise _YamlRefusedError(event, str(error)) from None
 
     def _tagged(self, event: Any, text: str) -> Any:
         kind = event.tag.removeprefix(_TAG)
@@ -359,7 +367,12 @@ class _Builder:
         value = scalar(text)
         if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
-        wanted: dict[str, type | tuple[type, ...]] = {"int": int, "float": float, "bool": bool, "null": type(None)}
+        wanted: dict[str, type | tuple[type, ...]] = {
+            "int": int,
+            "float": float,
+            "bool": bool,
+            "null": type(None),
+        }
         if kind not in wanted:
             raise ValueError(f"the tag {event.tag} is not supported")
         if not isinstance(value, wanted[kind]) or (kind == "int" and isinstance(value, bool)):

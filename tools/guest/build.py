@@ -1,8 +1,8 @@
 """The guest's build from end to end, and its cache.
 
-The cache lies in ``$XDG_CACHE_HOME/kvnode/guest`` (``~/.cache`` when unset): ``debs/`` and ``unpacked/`` by package hash,
-``images/`` by a key over the packages' versions and this recipe. ``images/latest-RECIPE`` names the newest key of a
-recipe, so that a later build with nothing changed asks apt nothing.
+The cache lies in ``$XDG_CACHE_HOME/kvnode/guest`` (``~/.cache`` when unset): ``debs/`` and ``unpacked/`` by
+package hash, ``images/`` by a key over the packages' versions and this recipe. ``images/latest-RECIPE`` names
+the newest key of a recipe, so that a later build with nothing changed asks apt nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A writer of cpio archives in the "newc" form, the one that the kernel unpacks as its first file system.
 
-The layout is that of the kernel's Documentation/driver-api/early-userspace/buffer-format.rst. Times and owners are all
-zero and inodes count up, so that the same entries give the same bytes.
+The layout is that of the kernel's Documentation/driver-api/early-userspace/buffer-format.rst. Times and
+owners are all zero and inodes count up, so that the same entries give the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Entry:
 
 
 class Archive:
-    """Collects entries, adding the directories above each; ``to_bytes`` writes them in the order of arrival."""
+    """Collects entries, adding the directories above each; ``to_bytes`` writes them in the order of
+    arrival.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}

@@ -1,8 +1,8 @@
 """A disk image that boots by BIOS and by UEFI: GRUB in front of one FAT partition with the kernel and initrd.
 
 No loop device or root is needed: GRUB's core image is laid into the gap before the partition by hand, as
-grub-bios-setup would, and mtools writes the file system. The on-disk layout of GRUB's boot sector is in the GRUB manual,
-"Images"; that of the partition table is the classic MBR's.
+grub-bios-setup would, and mtools writes the file system. The on-disk layout of GRUB's boot sector is in the
+GRUB manual, "Images"; that of the partition table is the classic MBR's.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def _grub_images(work: Path) -> tuple[bytes, Path]:
     ):
         library = GRUB_LIB / platform
         if not library.is_dir():
-            raise GuestError(f"{library} is missing: install grub-pc-bin and grub-efi-amd64-bin (`make setup` does)")
+            raise GuestError(
+                f"{library} is missing: install grub-pc-bin and grub-efi-amd64-bin (`make setup` does)"
+            )
         options = ["-d", str(library), "-O", platform, "-p", "/grub", "-c", str(config), "-o", str(output)]
         _tool(["grub-mkimage", *options, *modules])
     data = core.read_bytes()
@@ -86,12 +88,15 @@ def _grub_images(work: Path) -> tuple[bytes, Path]:
 def _boot_sector(core: bytes, size: int) -> bytes:
     """GRUB's boot sector with a partition table of one bootable FAT partition.
 
-    boot.img loads the core image from sector 1 unless told otherwise, and core.img carries its own block list.
+    boot.img loads the core image from sector 1 unless told otherwise, and core.img carries its own block
+    list.
     """
     sector = bytearray((GRUB_LIB / "i386-pc" / "boot.img").read_bytes())
     if len(sector) != SECTOR or len(core) < SECTOR:
         raise GuestError("GRUB's boot.img is not one sector, or its core image is empty")
-    sector[0x66:0x68] = b"\x90\x90"  # a jump that older BIOSes need; without it the drive number is taken as given
+    sector[0x66:0x68] = (
+        b"\x90\x90"  # a jump that older BIOSes need; without it the drive number is taken as given
+    )
     chs = b"\xfe\xff\xff"
     start, length = PARTITION_START // SECTOR, (size - PARTITION_START) // SECTOR
     sector[440:446] = bytes.fromhex(FAT_SERIAL) + b"\0\0"
@@ -112,7 +117,13 @@ def _fill_partition(image: Path, size: int, files: dict[str, Path]) -> None:
 
 
 def _tool(argv: Sequence[str]) -> None:
-    env = {**os.environ, "SOURCE_DATE_EPOCH": FIXED_TIME, "TZ": "UTC", "MTOOLS_SKIP_CHECK": "1", "LC_ALL": "C"}
+    env = {
+        **os.environ,
+        "SOURCE_DATE_EPOCH": FIXED_TIME,
+        "TZ": "UTC",
+        "MTOOLS_SKIP_CHECK": "1",
+        "LC_ALL": "C",
+    }
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
     except FileNotFoundError:

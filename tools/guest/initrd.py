@@ -17,7 +17,17 @@ FILES = Path(__file__).parent / "files"
 MODULES = (
     # what any machine type gives, then disks, CDs and shares, network, channels, and the rest
     *("virtio_pci", "virtio_mmio", "button", "evdev", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod"),
-    *("ahci", "ata_piix", "isofs", "virtiofs", "virtio_net", "e1000", "e1000e", "virtio_console", "virtio_rng"),
+    *(
+        "ahci",
+        "ata_piix",
+        "isofs",
+        "virtiofs",
+        "virtio_net",
+        "e1000",
+        "e1000e",
+        "virtio_console",
+        "virtio_rng",
+    ),
     *("virtio_balloon", "virtio_mem", "pvpanic_pci", "i6300esb"),
 )
 """Modules the guest loads, in this order; a kernel that lacks one does without."""
@@ -61,7 +71,8 @@ def compose(kernel: Path, busybox: Path, agent: Mapping[str, bytes]) -> bytes:
 def agent_files(roots: list[Path]) -> dict[str, bytes]:
     """qemu-ga, its loader and the libraries it is linked with, out of unpacked packages.
 
-    The loader of those packages is asked which libraries it would map, so that none of this machine's gets in.
+    The loader of those packages is asked which libraries it would map, so that none of this machine's gets
+    in.
     """
     program = _first(roots, "usr/sbin/qemu-ga")
     loader = _first(roots, "**/ld-linux-x86-64.so.2")
@@ -74,7 +85,9 @@ def agent_files(roots: list[Path]) -> dict[str, bytes]:
         check=False,
     )
     if listed.returncode or "not found" in listed.stdout:
-        raise GuestError(f"the guest agent's libraries were not all found: {(listed.stderr or listed.stdout).strip()}")
+        raise GuestError(
+            f"the guest agent's libraries were not all found: {(listed.stderr or listed.stdout).strip()}"
+        )
     files = {"usr/sbin/qemu-ga": program.read_bytes(), "lib64/ld-linux-x86-64.so.2": loader.read_bytes()}
     for soname, path in re.findall(r"^\s*(\S+) => (\S+) ", listed.stdout, re.MULTILINE):
         files[f"lib/x86_64-linux-gnu/{Path(soname).name}"] = Path(path).read_bytes()

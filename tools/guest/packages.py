@@ -40,7 +40,9 @@ def _run(argv: Sequence[str], cwd: Path | None = None) -> str:
     try:
         done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False, env=_plain_env())
     except FileNotFoundError:
-        raise GuestError(f"{argv[0]} is not installed: the guest is built on Debian, from its packages") from None
+        raise GuestError(
+            f"{argv[0]} is not installed: the guest is built on Debian, from its packages"
+        ) from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
         raise GuestError(f"{argv[0]} failed with status {done.returncode}: {lines[-1]}")
@@ -52,7 +54,9 @@ def _plain_env() -> dict[str, str]:
 
 
 def parse_stanzas(text: str) -> Iterator[dict[str, str]]:
-    """The stanzas of a Debian control file, each as a mapping of field to value; continuation lines are joined."""
+    """The stanzas of a Debian control file, each as a mapping of field to value; continuation lines are
+    joined.
+    """
     for block in re.split(r"\n\s*\n", text.strip()):
         fields: dict[str, str] = {}
         last = ""
@@ -67,7 +71,9 @@ def parse_stanzas(text: str) -> Iterator[dict[str, str]]:
 
 
 def parse_depends(text: str) -> tuple[str, ...]:
-    """Names in a ``Depends`` field: versions and architectures are dropped, the first alternative is taken."""
+    """Names in a ``Depends`` field: versions and architectures are dropped, the first alternative is
+    taken.
+    """
     names = (re.split(r"[ (:|]", part.strip(), maxsplit=1)[0] for part in text.split(","))
     return tuple(name for name in names if name)
 
@@ -129,7 +135,9 @@ def fetch(package: Package, cache: Path) -> Path:
         (deb,) = Path(scratch).glob("*.deb")
         digest = hashlib.sha256(deb.read_bytes()).hexdigest()
         if digest != package.sha256:
-            raise GuestError(f"{package.name}: the download hashes to {digest}, apt's list says {package.sha256}")
+            raise GuestError(
+                f"{package.name}: the download hashes to {digest}, apt's list says {package.sha256}"
+            )
         deb.replace(target)
     return target
 
