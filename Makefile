@@ -1,0 +1,132 @@
+# kvnode: `make help` tells what there is to do.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# A Python of 3.11 or newer; `make PYTHON=...` takes another.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := build/stamps
+GUEST := build/guest
+REFERENCE ?= ../shared/parity
+PYTEST := $(BIN)/python -m pytest
+# Integration tests and the demo need root.
+ROOT := $(shell test "$$(id -u)" = 0 || echo "sudo env PYTHONDONTWRITEBYTECODE=1")
+
+# A set-up step is done when the stamp of its inputs' content is there, whatever their times.
+key = $(shell { cat /dev/null $(1); echo $(2); } | sha256sum | cut -c1-16)
+NATIVE_SOURCES := setup.py $(sort $(wildcard kvnode/_fast/*.pyx kvnode/_fast/*.pxd kvnode/_fast/core/*))
+VENV_STAMP := $(VENV)/installed-$(call key,pyproject.toml,$(PYTHON) $(shell $(PYTHON) -V 2>&1) $(CURDIR))
+NATIVE_STAMP := $(STAMPS)/native-$(call key,$(NATIVE_SOURCES) pyproject.toml,$(CURDIR))
+GUEST_STAMP := $(STAMPS)/guest-$(call key,$(sort $(wildcard tools/guest/*.py tools/guest/files/*)))
+
+say = @printf '\033[1m==> %s\033[0m\n' "$(1)" >&2
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- set-up ----------------------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: packages $(NATIVE_STAMP) $(GUEST_STAMP) ## Install all that is missing: Debian packages, virtual environment, native core, demo guest
+
+.PHONY: packages
+packages: ## Install the Debian packages that are missing (root or sudo)
+	@tools/setup/debian.sh
+
+.PHONY: build
+build: $(NATIVE_STAMP) ## Build the native core into the tree
+
+$(VENV_STAMP): | packages
+	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer is needed (make PYTHON=...)" >&2; exit 1; }
+	$(call say,virtual environment in $(VENV) with $(PYTHON))
+	test -x $(BIN)/python && $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip setuptools 'Cython>=3.1'
+	$(call say,the project and its development tools (a minute or two))
+	$(BIN)/python -m pip install --no-build-isolation --progress-bar off --editable '.[dev]' | grep -v 'already satisfied' || exit $${PIPESTATUS[0]}
+	rm -f $(VENV)/installed-*
+	touch $@
+
+$(NATIVE_STAMP): $(VENV_STAMP) | packages
+	$(call say,native core)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	mkdir -p $(STAMPS) && rm -f $(STAMPS)/native-*
+	touch $@
+
+$(GUEST_STAMP): | packages
+	$(call say,demo guest (Debian's cloud kernel and busybox))
+	$(PYTHON) -m tools.guest --out $(GUEST)
+	mkdir -p $(STAMPS) && rm -f $(STAMPS)/guest-*
+	touch $@
+
+.PHONY: guest
+guest: $(GUEST_STAMP) ## Build the demo guest into build/guest
+
+# --- run -------------------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: setup ## Boot examples/vmi-demo.yaml to its "up" message, report its memory, shut it down
+	@$(ROOT) tools/demo.sh $(BIN)/kvnode $(GUEST)
+
+# --- check -----------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: setup ## Set up and run every test: unit and integration (root or sudo)
+ifeq ($(ROOT),)
+	$(PYTEST)
+else
+	$(PYTEST) -m "not integration"
+	$(ROOT) $(PYTEST) -p no:cacheprovider -m integration
+endif
+
+.PHONY: test-unit
+test-unit: $(NATIVE_STAMP) ## Run the fast tests, those that one edits against (ARGS=... are pytest's)
+	$(PYTEST) -m "not integration" $(ARGS)
+
+.PHONY: test-integration
+test-integration: setup ## Run the tests that boot guests under libvirt (root or sudo; ARGS=... are pytest's)
+	$(ROOT) $(PYTEST) -p no:cacheprovider -m integration $(ARGS)
+
+.PHONY: test-fresh
+test-fresh: ## Run `make demo` and `make test` in fresh Debian 12 and 13 roots from a clean clone (root; SUITES=... picks)
+	tools/fresh/run.sh $(or $(SUITES),bookworm trixie)
+
+.PHONY: lint
+lint: $(NATIVE_STAMP) ## Check style, types, Cython and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint kvnode
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(VENV_STAMP) ## Format the Python sources
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+.PHONY: parity
+parity: $(NATIVE_STAMP) ## Score against the whole reference set (REFERENCE=DIR), not below tests/parity_floor.json
+	$(BIN)/python -m tools.parity --reference $(REFERENCE)
+
+.PHONY: parity-raise
+parity-raise: $(NATIVE_STAMP) ## The same, and raise the floor to the scores reached
+	$(BIN)/python -m tools.parity --reference $(REFERENCE) --raise
+
+.PHONY: bench
+bench: $(NATIVE_STAMP) ## Measure conversion speed
+	$(PYTEST) bench --benchmark-only
+
+.PHONY: clean
+clean: ## Remove what was built; the environment and the caches stay
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find kvnode -name '*.so' -delete
+	find kvnode tools tests -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean ## Remove the virtual environment and the demo guest's cache as well
+	rm -rf $(VENV) "$${XDG_CACHE_HOME:-$$HOME/.cache}/kvnode/guest"
