@@ -109,6 +109,8 @@ Amount parse_quantity(Text s, bool milli) {
     if (huge) mantissa = kCap;
     if (sticky) ++mantissa;
     const Wide most = static_cast<Wide>(INT64_MAX);
+    // Binary amounts stop at the largest int64; the reference lets decimal ones wrap around, which no one can mean.
+    if (mantissa > most && scale.twos == 0) return {};
     const int64_t size = mantissa > most ? INT64_MAX : static_cast<int64_t>(mantissa);
     return {minus ? -size : size, true, is_exact(scale, whole > 0 ? whole : 1, fraction, mantissa <= most)};
 }

@@ -62,7 +62,7 @@ class Table {
 };
 
 inline void fill(Value object, const Table& table, Value* slots) {
-    for (int i = 0; i < table.count(); ++i) slots[i] = {};
+    std::memset(static_cast<void*>(slots), 0, sizeof(Value) * static_cast<size_t>(table.count()));
     for (Members it = members(object); next(it);) {
         const int slot = table.find(it.name);
         if (slot >= 0) slots[slot] = it.value;

@@ -19,9 +19,25 @@ struct Text {
 
 inline Text text_of(const char* s) { return {s, __builtin_strlen(s)}; }
 
-inline bool same(Text a, Text b) {
-    return a.size == b.size && (a.size == 0 || std::memcmp(a.data, b.data, a.size) == 0);
+template <class Word>
+inline bool same_ends(const char* a, const char* b, size_t n) {
+    Word a0, a1, b0, b1;
+    std::memcpy(&a0, a, sizeof(Word));
+    std::memcpy(&b0, b, sizeof(Word));
+    std::memcpy(&a1, a + n - sizeof(Word), sizeof(Word));
+    std::memcpy(&b1, b + n - sizeof(Word), sizeof(Word));
+    return ((a0 ^ b0) | (a1 ^ b1)) == 0;
 }
+
+// memcmp() == 0 for short names: two overlapping loads a side instead of a call.
+inline bool same_bytes(const char* a, const char* b, size_t n) {
+    if (n >= 8) return n <= 16 ? same_ends<uint64_t>(a, b, n) : std::memcmp(a, b, n) == 0;
+    if (n >= 4) return same_ends<uint32_t>(a, b, n);
+    if (n >= 2) return same_ends<uint16_t>(a, b, n);
+    return n == 0 || *a == *b;
+}
+
+inline bool same(Text a, Text b) { return a.size == b.size && same_bytes(a.data, b.data, a.size); }
 
 inline bool same(Text a, const char* b) { return same(a, text_of(b)); }
 
