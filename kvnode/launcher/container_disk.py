@@ -21,7 +21,9 @@ def prepare(vmi: Mapping[str, Any]) -> None:
             continue
         backing = paths.container_disk(index)
         if not backing.is_file():
-            raise LauncherError("DiskFailed", f"volume {volume['name']}: the image of the container disk is not there")
+            raise LauncherError(
+                "DiskFailed", f"volume {volume['name']}: the image of the container disk is not there"
+            )
         overlay = paths.overlay(volume["name"])
         create_qcow2(overlay, backing=backing, backing_format=_format(str(backing)))
 

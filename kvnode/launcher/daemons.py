@@ -69,7 +69,9 @@ class Programs:
             daemon = shutil.which(name, path=path)
             if daemon is not None:
                 return cls(log_daemon, daemon, f"{name}.conf", paths.LIBVIRT_RUN / socket)
-        raise LauncherError("LibvirtMissing", "neither virtqemud nor libvirtd is installed (Debian: libvirt-daemon)")
+        raise LauncherError(
+            "LibvirtMissing", "neither virtqemud nor libvirtd is installed (Debian: libvirt-daemon)"
+        )
 
 
 def write_configuration(programs: Programs, huge_pages: bool) -> None:
@@ -127,7 +129,9 @@ class Supervised:
                 self._command, env=self._environment, stdin=subprocess.DEVNULL, cwd="/", restore_signals=True
             )
         except OSError as error:
-            raise LauncherError("LibvirtMissing", f"{self._command[0]} does not start: {error.strerror}") from None
+            raise LauncherError(
+                "LibvirtMissing", f"{self._command[0]} does not start: {error.strerror}"
+            ) from None
 
     def _watch(self) -> None:
         while True:

@@ -25,5 +25,7 @@ def prepare(vmi: Mapping[str, Any]) -> None:
         except (ValueError, TypeError):
             size = 0
         if size <= 0:
-            raise LauncherError("DiskFailed", f"volume {volume['name']}: emptyDisk.capacity must be a positive size")
+            raise LauncherError(
+                "DiskFailed", f"volume {volume['name']}: emptyDisk.capacity must be a positive size"
+            )
         create_qcow2(paths.empty_disk(volume["name"]), size=size)

@@ -29,7 +29,9 @@ def prepare(vmi: Mapping[str, Any]) -> None:
         if path.is_symlink() or path.exists():
             raise LauncherError("DiskFailed", f"{name}: hostDisk.path is neither a file nor a block device")
         if source.get("type") != "DiskOrCreate":
-            raise LauncherError("DiskFailed", f"{name}: {source.get('path')} does not exist, and type is Disk")
+            raise LauncherError(
+                "DiskFailed", f"{name}: {source.get('path')} does not exist, and type is Disk"
+            )
         _create(path, _capacity(source, name), name)
 
 
@@ -47,7 +49,9 @@ def _create(path: Path, size: int, name: str) -> None:
     system = os.statvfs(path.parent)
     available = system.f_bavail * system.f_frsize
     if size > available:
-        raise LauncherError("DiskFailed", f"{name}: {size} bytes do not fit: {available} are free for hostDisk.path")
+        raise LauncherError(
+            "DiskFailed", f"{name}: {size} bytes do not fit: {available} are free for hostDisk.path"
+        )
     try:
         with path.open("xb") as file:
             file.truncate(size)

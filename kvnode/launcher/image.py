@@ -26,7 +26,9 @@ def run_tool(arguments: list[str], reason: str) -> bytes:
     return done.stdout
 
 
-def create_qcow2(path: Path, *, size: int | None = None, backing: Path | None = None, backing_format: str = "") -> None:
+def create_qcow2(
+    path: Path, *, size: int | None = None, backing: Path | None = None, backing_format: str = ""
+) -> None:
     """Create a qcow2 image of ``size`` bytes, or over ``backing``; an image that is there already is kept.
 
     The image is made under another name and renamed, so that a path that exists is always a whole image.

@@ -17,4 +17,6 @@ def prepare(vmi: Mapping[str, Any]) -> None:
     for key in ("kernelPath", "initrdPath"):
         wanted = container.get(key)
         if wanted and not (paths.KERNEL_BOOT / Path(str(wanted)).name).is_file():
-            raise LauncherError("KernelBootFailed", f"kernelBoot.container.{key}: {wanted} is not in the image")
+            raise LauncherError(
+                "KernelBootFailed", f"kernelBoot.container.{key}: {wanted} is not in the image"
+            )

@@ -29,11 +29,15 @@ CONNECT_SECONDS = 60.0
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser; options that KubeVirt's launcher has too are named as there."""
     command = argparse.ArgumentParser(prog="virt-launcher", description="Run one virtual machine.")
-    command.add_argument("--vm-directory", type=Path, required=True, help="directory with vmi.json and domain.xml")
+    command.add_argument(
+        "--vm-directory", type=Path, required=True, help="directory with vmi.json and domain.xml"
+    )
     command.add_argument("--name", required=True, help="name of the VMI")
     command.add_argument("--namespace", required=True, help="namespace of the VMI")
     command.add_argument("--uid", required=True, help="UID of the VMI")
-    command.add_argument("--grace-period-seconds", type=float, default=30.0, help="time to shut down (default 30)")
+    command.add_argument(
+        "--grace-period-seconds", type=float, default=30.0, help="time to shut down (default 30)"
+    )
     command.add_argument("--huge-pages", action="store_true", help="libvirt uses /dev/hugepages")
     return command
 

@@ -26,7 +26,9 @@ def main(argv: list[str]) -> int:
     keep = False
     while argv and argv[0] != "--":
         if argv[0] != "--keep-after-failure":
-            _say(f"unknown option {argv[0]}; usage: monitor.py [--keep-after-failure] -- COMMAND [ARGUMENT...]")
+            _say(
+                f"unknown option {argv[0]}; usage: monitor.py [--keep-after-failure] -- COMMAND [ARGUMENT...]"
+            )
             return 2
         keep = True
         argv = argv[1:]

@@ -22,9 +22,10 @@ VM_DIRECTORY = "/run/kvnode"
 _LIBVIRT_DIRECTORIES = {
     "etc": "/etc/libvirt",
     "lib": "/var/lib/libvirt",
-    "cache": "/var/cache/libvirt",
     "log": "/var/log/libvirt",
 }
+
+_LIBVIRT_CACHE = "/var/cache/libvirt"
 
 _USER = "libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin"
 _GROUP = "libvirt-qemu:x:64055:"
@@ -50,6 +51,9 @@ class Plan:
     directory: str
     """The VM's directory."""
 
+    libvirt_cache: str
+    """Directory for libvirt's cache, which VMs share: probing QEMU anew takes more than a second."""
+
     binds: tuple[Bind, ...]
     huge_pages: bool
     """Make sure that /dev/hugepages is mounted."""
@@ -65,7 +69,7 @@ class Plan:
         """Read a plan back."""
         raw = json.loads(text)
         binds = tuple(Bind(**bind) for bind in raw["binds"])
-        return cls(raw["directory"], binds, raw["huge_pages"], tuple(raw["command"]))
+        return cls(raw["directory"], raw["libvirt_cache"], binds, raw["huge_pages"], tuple(raw["command"]))
 
 
 def main(argv: list[str]) -> int:
@@ -114,6 +118,8 @@ def _mount(plan: Plan) -> None:
     for part, target in _LIBVIRT_DIRECTORIES.items():
         Path(target).mkdir(parents=True, exist_ok=True)
         linux.bind(str(directory / part), target)
+    Path(_LIBVIRT_CACHE).mkdir(parents=True, exist_ok=True)
+    linux.bind(plan.libvirt_cache, _LIBVIRT_CACHE)
     _bind_accounts(directory)
     if plan.huge_pages and not os.path.ismount("/dev/hugepages"):
         Path("/dev/hugepages").mkdir(exist_ok=True)

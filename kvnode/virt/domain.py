@@ -83,7 +83,9 @@ class Domain:
             return DomainState(True, False, "")
         if reason in _ENDS:
             return DomainState(False, False, _ENDS[reason])
-        return DomainState(False, True, _CRASHES.get(reason, "the domain ended for a reason unknown to libvirt"))
+        return DomainState(
+            False, True, _CRASHES.get(reason, "the domain ended for a reason unknown to libvirt")
+        )
 
     def _call(self, doing: str, action: Callable[[libvirt.virDomain], object]) -> None:
         try:

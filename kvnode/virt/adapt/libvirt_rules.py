@@ -30,7 +30,9 @@ def _drop_bare_elements(domain: ET.Element) -> bool:
 def _drop_empty_attributes(domain: ET.Element) -> bool:
     changed = False
     for element in domain.iter("source"):
-        for name in [key for key, value in element.attrib.items() if value == "" and key in _ABSENT_WHEN_EMPTY]:
+        for name in [
+            key for key, value in element.attrib.items() if value == "" and key in _ABSENT_WHEN_EMPTY
+        ]:
             del element.attrib[name]
             changed = True
     return changed
@@ -90,7 +92,11 @@ LIBVIRT_RULES = (
         "KubeVirt marshals some structures that hold nothing; libvirt's parser skips them, its schema does not",
         _drop_bare_elements,
     ),
-    Rule("empty-attributes", "the schema has no empty <source dir>; the socket beside it counts", _drop_empty_attributes),
+    Rule(
+        "empty-attributes",
+        "the schema has no empty <source dir>; the socket beside it counts",
+        _drop_empty_attributes,
+    ),
     Rule("empty-metadata", "an empty uid in KubeVirt's metadata says nothing", _name_metadata),
     Rule(
         "schema-spelling",

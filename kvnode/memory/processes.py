@@ -1,0 +1,109 @@
+"""Which processes belong to a VM, and what each is for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Roles in the order in which a report lists them.
+ROLES = (
+    "launcher-monitor",
+    "launcher",
+    "virtlogd",
+    "virtqemud",
+    "qemu",
+    "swtpm",
+    "virtiofsd",
+    "passt",
+    "other",
+)
+
+_PROGRAMS = {
+    "virtlogd": "virtlogd",
+    "virtqemud": "virtqemud",
+    "libvirtd": "virtqemud",
+    "qemu-kvm": "qemu",
+    "swtpm": "swtpm",
+    "swtpm_setup": "swtpm",
+    "virtiofsd": "virtiofsd",
+    "passt": "passt",
+    "virt-launcher": "launcher",
+    "virt-launcher-monitor": "launcher-monitor",
+}
+_LAUNCHER_MODULE = "kvnode.launcher"
+_MONITOR_FILE = "kvnode/launcher/monitor.py"
+
+
+@dataclass(frozen=True)
+class VmProcess:
+    """A living process of a VM."""
+
+    pid: int
+    role: str
+    command: str
+    """Name of the program, or of the Python module that it runs."""
+
+
+def role_of(arguments: list[str]) -> str:
+    """Return the role that a command line stands for."""
+    program = os.path.basename(arguments[0]) if arguments else ""  # noqa: PTH119 - no path of this file system
+    if program in _PROGRAMS:
+        return _PROGRAMS[program]
+    if program.startswith("qemu-system-"):
+        return "qemu"
+    if program.startswith("python"):
+        if any(argument.endswith(_MONITOR_FILE) for argument in arguments[:6]):
+            return "launcher-monitor"
+        if _LAUNCHER_MODULE in arguments[:6]:
+            return "launcher"
+    return "other"
+
+
+def in_namespaces_of(pid: int, proc: Path = Path("/proc")) -> Iterator[VmProcess]:
+    """Yield the living processes in the PID namespace of ``pid``, this one included.
+
+    Processes that end meanwhile are left out; none are yielded when ``pid`` itself is gone.
+    """
+    namespace = _namespace(proc / str(pid))
+    if namespace is None:
+        return
+    for entry in proc.iterdir():
+        if not entry.name.isdigit() or _namespace(entry) != namespace:
+            continue
+        arguments = _command_line(entry)
+        if arguments:  # a zombie has none
+            yield VmProcess(int(entry.name), role_of(arguments), _command(arguments))
+
+
+def by_role(processes: Iterable[VmProcess]) -> dict[str, int]:
+    """Return role to process id; of several with one role the lowest id."""
+    found: dict[str, int] = {}
+    for process in sorted(processes, key=lambda p: p.pid):
+        if process.role != "other":
+            found.setdefault(process.role, process.pid)
+    return dict(sorted(found.items(), key=lambda item: ROLES.index(item[0])))
+
+
+def _namespace(entry: Path) -> str | None:
+    try:
+        return str((entry / "ns/pid").readlink())
+    except OSError:
+        return None
+
+
+def _command_line(entry: Path) -> list[str]:
+    try:
+        raw = (entry / "cmdline").read_bytes()
+    except OSError:
+        return []
+    return raw.decode(errors="replace").rstrip("\0").split("\0") if raw else []
+
+
+def _command(arguments: list[str]) -> str:
+    program = Path(arguments[0]).name
+    for before, module in zip(arguments, arguments[1:], strict=False):
+        if before == "-m" and program.startswith("python"):
+            return module
+    return program
