@@ -203,12 +203,14 @@ def _check_depth(value: Any, path: str) -> None:
     """Refuse what copying would exhaust the stack with; level by level, without recursion."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [
+        below = [
             item
             for parent in level
             if isinstance(parent, (Mapping, list))
             for item in (parent.values() if isinstance(parent, Mapping) else parent)
         ]
+        # By identity: what a YAML alias repeats is looked at once a level.
+        level = list({id(item): item for item in below}.values())
         if not level:
             return
     raise FieldError(path, f"is nested deeper than {MAX_DEPTH} levels")

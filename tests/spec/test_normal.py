@@ -69,3 +69,12 @@ def test_the_copy_shares_nothing_with_the_original() -> None:
 def test_any_mapping_will_do() -> None:
     frozen = MappingProxyType({"spec": MappingProxyType({"hostname": "a"})})
     assert normal_instance(frozen)["spec"]["hostname"] == "a"
+
+
+def test_what_is_repeated_by_reference_is_not_multiplied() -> None:
+    value: Any = "a"
+    for _ in range(60):
+        value = [value, value]
+    made = spec(unknown=value)["unknown"]
+    assert made[0] is made[1]
+    assert made is not value
