@@ -1,4 +1,6 @@
-"""The NoCloud data source: user data, network data and metadata on an ISO that cloud-init finds by its label."""
+"""The NoCloud data source: user data, network data and metadata on an ISO that cloud-init finds
+by its label.
+"""
 
 from __future__ import annotations
 

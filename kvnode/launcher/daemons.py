@@ -1,7 +1,7 @@
 """The log daemon and the libvirt daemon of one VM: their configuration, and their supervision.
 
-``virtqemud`` where a distribution has it; else ``libvirtd`` with a driver directory that holds the QEMU driver alone,
-which takes 4 to 12 MB less than with all drivers.
+``virtqemud`` where a distribution has it; else ``libvirtd`` with a driver directory that holds the QEMU
+driver alone, which takes 4 to 12 MB less than with all drivers.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def write_configuration(programs: Programs, huge_pages: bool) -> None:
 
 
 def driver_directory(directory: Path) -> Path | None:
-    """Return a directory with libvirtd's QEMU driver alone, made under ``directory``; None when it is not found."""
+    """Return a directory with libvirtd's QEMU driver alone, made under ``directory``; None when it is not
+    found.
+    """
     for library in ("/usr/lib", "/usr/lib64"):
         for driver in Path(library).glob("*/libvirt/connection-driver/libvirt_driver_qemu.so"):
             directory.mkdir(parents=True, exist_ok=True)

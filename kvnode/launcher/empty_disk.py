@@ -21,7 +21,7 @@ def prepare(vmi: Mapping[str, Any]) -> None:
         if source is None:
             continue
         try:
-            size = Quantity(source.get("capacity")).value
+            size = Quantity(source.get("capacity") or "0").value
         except (ValueError, TypeError):
             size = 0
         if size <= 0:

@@ -66,6 +66,7 @@ class _Stop:
 
     deadline: float
     next_press: float
+    at_once: bool
     destroyed: bool = False
 
 
@@ -89,9 +90,15 @@ class Follower:
         return self._stop is not None
 
     @property
-    def overran(self) -> bool:
-        """Tell whether the guest did not shut down in time and was destroyed."""
-        return self._stop is not None and self._stop.destroyed
+    def destroyed(self) -> str:
+        """Say why the guest was destroyed; empty when it was not."""
+        if self._stop is None or not self._stop.destroyed:
+            return ""
+        return (
+            "was ended at once, as asked"
+            if self._stop.at_once
+            else "did not shut down in time and was destroyed"
+        )
 
     def run(self) -> DomainState:
         """Return how the domain ended; raises VirtError when libvirt stayed away."""
@@ -100,9 +107,7 @@ class Follower:
             if news == "stop":
                 self._begin_stop()
             try:
-                if news == "closed":
-                    raise VirtError("following the guest", "the libvirt daemon went away")
-                state = self._domain.state()
+                state = self._state(news)
                 if not state.active:
                     return state
                 self._go_on_stopping()
@@ -110,6 +115,11 @@ class Follower:
                 logger.warning("%s; connecting again", error)
                 self._connection.reopen(RECONNECT_SECONDS)
                 logger.info("connected again")
+
+    def _state(self, news: str) -> DomainState:
+        if news == "closed":
+            raise VirtError("following the guest", "the libvirt daemon went away")
+        return self._domain.state()
 
     def _next_turn(self) -> float:
         if self._stop is None:
@@ -122,9 +132,10 @@ class Follower:
         now = time.monotonic()
         if self._stop is None:
             logger.info("stopping within %g s", grace)
-            self._stop = _Stop(now + grace, now)
+            self._stop = _Stop(now + grace, now, at_once=grace == 0)
         else:
             self._stop.deadline = min(self._stop.deadline, now + grace)
+            self._stop.at_once |= grace == 0
 
     def _asked_grace(self) -> float:
         try:
@@ -139,7 +150,7 @@ class Follower:
             return
         now = time.monotonic()
         if now >= stop.deadline:
-            logger.warning("the guest did not shut down in time; destroying it")
+            logger.warning("the grace period is over; destroying the guest")
             stop.destroyed = True
             self._domain.destroy()
         elif now >= stop.next_press:

@@ -15,8 +15,8 @@ from kvnode.launcher.errors import LauncherError
 def prepare(vmi: Mapping[str, Any]) -> None:
     """Make missing disks of type DiskOrCreate (``pkg/host-disk/host-disk.go:238``); raises LauncherError.
 
-    A disk that exists is left as it is, whatever its size. One that does not fit the file system is refused, as is
-    one that is there but no regular file or block device.
+    A disk that exists is left as it is, whatever its size. One that does not fit the file system is refused,
+    as is one that is there but no regular file or block device.
     """
     for volume in vmi["spec"].get("volumes") or []:
         source = volume.get("hostDisk")
@@ -37,7 +37,7 @@ def prepare(vmi: Mapping[str, Any]) -> None:
 
 def _capacity(source: Mapping[str, Any], name: str) -> int:
     try:
-        size = Quantity(source.get("capacity")).value
+        size = Quantity(source.get("capacity") or "0").value
     except (ValueError, TypeError):
         size = 0
     if size <= 0:

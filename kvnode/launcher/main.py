@@ -1,6 +1,7 @@
 """The launcher: prepares a VM's disks, runs its daemons, starts its domain and follows it to the end.
 
-It runs in namespaces where the paths of a launcher pod are (``/var/run/kubevirt-private`` …), whoever made them.
+It runs in namespaces where the paths of a launcher pod are (``/var/run/kubevirt-private`` …), whoever made
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from kvnode.virt.connection import Connection
 from kvnode.virt.domain import Domain, DomainState
 from kvnode.virt.errors import VirtError
 
-#: Seconds that the libvirt daemon may take to answer first: it probes QEMU, which takes long on a busy machine.
+#: Seconds that the libvirt daemon may take to answer first: it probes QEMU, which takes long on a busy
+#: machine.
 CONNECT_SECONDS = 60.0
 
 
@@ -54,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return launcher.run()
     except (LauncherError, VirtError, OSError) as error:
         reason = error.reason if isinstance(error, LauncherError) else "LauncherFailed"
-        logger.error("%s", error)  # noqa: TRY400 - one line is enough: the error says what was being done
+        logger.error("%s", error)
         status.enter(FAILED, reason, str(error))
         return 1
     finally:
@@ -83,7 +85,9 @@ class Launcher:
         self._connection: Connection | None = None
 
     def run(self) -> int:
-        """Start the VM and follow it; raises LauncherError, VirtError or OSError when it cannot be started."""
+        """Start the VM and follow it; raises LauncherError, VirtError or OSError when it cannot
+        be started.
+        """
         mailbox = Mailbox()
         mailbox.install()
         prepare.make_directories(self._options.uid)
@@ -148,8 +152,8 @@ class Launcher:
             logger.error("the guest ended badly: %s", end.reason)
             self._status.enter(FAILED, "GuestCrashed", end.reason)
             return 1
-        if follower.overran:
-            reason, message = "Destroyed", "the guest did not shut down in time and was destroyed"
+        if follower.destroyed:
+            reason, message = "Destroyed", f"the guest {follower.destroyed}"
         elif follower.stopping:
             reason, message = "Stopped", end.reason
         else:

@@ -1,12 +1,14 @@
-"""First process of a VM's namespaces: starts the launcher, reaps every orphan, ends the VM when the launcher dies.
+"""First process of a VM's namespaces: starts the launcher, reaps every orphan, ends the VM when the launcher
+dies.
 
-Run as a file (``python -I -S monitor.py [--keep-after-failure] -- LAUNCHER ARGUMENT...``) so that nothing but the
-standard library is loaded, and little of it: this process exists once a VM. What it does is fixed by
+Run as a file (``python -I -S monitor.py [--keep-after-failure] -- LAUNCHER ARGUMENT...``) so that nothing but
+the standard library is loaded, and little of it: this process exists once a VM. What it does is fixed by
 ``cmd/virt-launcher-monitor/virt-launcher-monitor.go``:
 
 * SIGINT, SIGTERM and SIGQUIT reach the launcher as SIGTERM, each time they come;
 * QEMU, left behind by a launcher that ended, gets SIGTERM, ten seconds, then SIGKILL;
-* the exit status is the launcher's (128 + the signal's number, when a signal ended it), or 1 on an error of its own.
+* the exit status is the launcher's (128 + the signal's number, when a signal ended it), or 1 on an error of
+  its own.
 """
 
 import contextlib
@@ -84,11 +86,8 @@ def _reap(launcher: int) -> int | None:
 
 def qemu_processes() -> list[int]:
     """Return the ids of the QEMU processes that this process's /proc shows."""
-    found = []
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is not loaded here
-        if entry.isdigit() and int(entry) != os.getpid() and _is_qemu(entry):
-            found.append(int(entry))
-    return found
+    entries = [entry for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 - loads no pathlib
+    return [int(entry) for entry in entries if int(entry) != os.getpid() and _is_qemu(entry)]
 
 
 def _is_qemu(pid: str) -> bool:
@@ -101,7 +100,9 @@ def _is_qemu(pid: str) -> bool:
 
 
 def end_process(pid: int, grace: float) -> bool:
-    """End a process: SIGTERM, and SIGKILL when it lives after ``grace`` seconds; True if SIGTERM was enough."""
+    """End a process: SIGTERM, and SIGKILL when it lives after ``grace`` seconds; True if SIGTERM
+    was enough.
+    """
     _say(f"the launcher is gone: ending QEMU (process {pid})")
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)

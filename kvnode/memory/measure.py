@@ -71,7 +71,9 @@ PAGE_TABLES = "page-tables"
 def measure(
     first_process: int, guest: Guest, terms: Iterable[OverheadTerm], proc: Path = Path("/proc")
 ) -> MemoryReport:
-    """Measure all processes in the PID namespace of ``first_process``; those that end meanwhile are left out."""
+    """Measure all processes in the PID namespace of ``first_process``; those that end meanwhile
+    are left out.
+    """
     samples = [
         sample
         for process in in_namespaces_of(first_process, proc)

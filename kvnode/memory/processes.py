@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 #: Roles in the order in which a report lists them.
@@ -103,7 +104,7 @@ def _command_line(entry: Path) -> list[str]:
 
 def _command(arguments: list[str]) -> str:
     program = Path(arguments[0]).name
-    for before, module in zip(arguments, arguments[1:], strict=False):
+    for before, module in pairwise(arguments):
         if before == "-m" and program.startswith("python"):
             return module
     return program

@@ -13,8 +13,9 @@ class ProcessMemory:
     """One line of the report."""
 
     role: str
-    """``launcher-monitor``, ``launcher``, ``virtqemud``, ``virtlogd``, ``qemu``, ``swtpm``, ``virtiofsd`` or ``other``.
-    The guest's RAM and page tables are not in ``qemu``'s line: they have fields of their own in the report."""
+    """``launcher-monitor``, ``launcher``, ``virtqemud``, ``virtlogd``, ``qemu``, ``swtpm``, ``virtiofsd`` or
+    ``other``.
+    The guest's RAM and page tables are not in ``qemu``'s line: the report has fields for them."""
 
     pid: int
     command: str

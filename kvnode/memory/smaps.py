@@ -1,7 +1,7 @@
 """Read /proc/PID/smaps, smaps_rollup and status. Sizes are in bytes.
 
-A mapping's line and the fields below it are described in proc(5). Pages of hugetlbfs are in no Rss or Pss: they have
-fields of their own, which are added here.
+A mapping's line and the fields below it are described in proc(5). Pages of hugetlbfs are in no Rss or Pss:
+they have fields of their own, which are added here.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class GuestMemory:
 def guest_memory(mappings: Iterable[Mapping], ram: Iterable[int]) -> GuestMemory | None:
     """Find a guest's RAM among QEMU's mappings; None when there is none.
 
-    ``ram`` holds the sizes of the guest's RAM blocks in bytes (one, or one a NUMA cell). RAM is what a memory backend
-    names (``memory-backend-memfd`` …), what is mapped from hugetlbfs, or an anonymous mapping of exactly a block's
-    size. The kernel may have split a block (a page's protection changed, transparent huge pages): neighbours that
-    together have a block's size count too.
+    ``ram`` holds the sizes of the guest's RAM blocks in bytes (one, or one a NUMA cell). RAM is what a memory
+    backend names (``memory-backend-memfd`` …), what is mapped from hugetlbfs, or an anonymous mapping of
+    exactly a block's size. The kernel may have split a block (a page's protection changed, transparent huge
+    pages): neighbours that together have a block's size count too.
     """
     found = list(mappings)
     named = [m for m in found if "memory-backend" in m.name or m.huge or "hugepages/" in m.name]

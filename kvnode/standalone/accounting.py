@@ -12,7 +12,9 @@ from kvnode.standalone.state import VmDirectory
 
 
 def measure_vm(vm: VmDirectory, first_process: int) -> MemoryReport:
-    """Measure a running VM against the overhead of its VMI; raises StandaloneError when its files are damaged."""
+    """Measure a running VM against the overhead of its VMI; raises StandaloneError when its files are
+    damaged.
+    """
     record = records.read_json(vm.path / "record.json")
     vmi = records.read_json(vm.path / "vmi.json")
     if record is None or vmi is None:

@@ -15,8 +15,8 @@ EXIT_ENVIRONMENT = 5
 class StandaloneError(Exception):
     """What a user can be told in one line.
 
-    ``exit_code`` is what the command line exits with (the ``EXIT_*`` names above); ``field`` is the path in the
-    manifest that is at fault, or empty when no field is.
+    ``exit_code`` is what the command line exits with (the ``EXIT_*`` names above); ``field`` is the path in
+    the manifest that is at fault, or empty when no field is.
     """
 
     def __init__(self, message: str, *, exit_code: int = EXIT_FAILED, field: str = "") -> None:

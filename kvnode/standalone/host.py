@@ -43,7 +43,9 @@ def require_root() -> None:
 
 
 def require_programs(vmi: Mapping[str, Any]) -> str:
-    """Return the path of QEMU's emulator; raises StandaloneError naming the package of the first program missing."""
+    """Return the path of QEMU's emulator; raises StandaloneError naming the package of the first program
+    missing.
+    """
     emulator = f"qemu-system-{platform.machine()}"
     needed = [(emulator, "qemu-system"), ("qemu-img", "qemu-utils"), ("virtlogd", "libvirt-daemon")]
     if any("cloudInitNoCloud" in volume for volume in vmi["spec"].get("volumes") or []):
@@ -73,8 +75,8 @@ def find_program(name: str) -> str | None:
 def efi(vmi: Mapping[str, Any], prefix: str = "") -> dict[str, Any] | None:
     """Return the context's ``efi`` for a VMI that boots by EFI; None for one that does not.
 
-    Secure boot is on unless it is switched off, as in a cluster. Raises StandaloneError when this machine has no
-    firmware for it.
+    Secure boot is on unless it is switched off, as in a cluster. Raises StandaloneError when this machine has
+    no firmware for it.
     """
     bootloader = (vmi["spec"].get("domain", {}).get("firmware") or {}).get("bootloader") or {}
     if bootloader.get("efi") is None:

@@ -1,4 +1,6 @@
-"""Local files in the place of container images: disks of containerDisk volumes, kernel and initrd of kernelBoot."""
+"""Local files in the place of container images: disks of containerDisk volumes, kernel and initrd of
+kernelBoot.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class ImageResolver:
         architecture: str,
         progress: Progress,
     ) -> None:
-        """Take ``images`` as :class:`StartOptions` has them; files taken out of OCI layouts are kept in ``cache``."""
+        """Take ``images`` as :class:`StartOptions` has them; files taken out of OCI layouts are kept in
+        ``cache``.
+        """
         self._instance = instance
         self._images = dict(images)
         self._cache = cache
@@ -55,7 +59,9 @@ class ImageResolver:
         self._progress = progress
 
     def resolve(self) -> Images:
-        """Return what is to be shown to the VM; raises StandaloneError naming the field or the option at fault."""
+        """Return what is to be shown to the VM; raises StandaloneError naming the field or the option at
+        fault.
+        """
         binds: list[Bind] = []
         info: dict[str, Mapping[str, Any]] = {}
         for index, volume in enumerate(self._instance.vmi["spec"].get("volumes") or []):
@@ -82,7 +88,7 @@ class ImageResolver:
         given = self._images.get(name)
         if given is None:
             raise StandaloneError(
-                f"nothing is pulled from registries here: say --image {name}=FILE, or =DIRECTORY for an OCI layout",
+                f"nothing is pulled from registries here: say --image {name}=FILE (or an OCI layout's directory)",
                 field=f"{field}.containerDisk.image",
             )
         path = given.absolute()
@@ -137,7 +143,7 @@ class ImageResolver:
         given = self._images.get(KERNEL_BOOT)
         if given is None:
             raise StandaloneError(
-                f"nothing is pulled from registries here: say --image {KERNEL_BOOT}=DIRECTORY, with the files in it",
+                f"nothing is pulled from registries here: say --image {KERNEL_BOOT}=DIRECTORY of the files",
                 field=f"{field}.image",
             )
         source = given.absolute()

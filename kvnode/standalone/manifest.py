@@ -23,7 +23,8 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST_NAME = 180
 _LONGEST_NAMESPACE = 63
 
-#: What standalone mode's "cluster" is like. A VM without interfaces gets masquerade, the one binding there is here.
+#: What standalone mode's "cluster" is like. A VM without interfaces gets masquerade, the one binding there is
+#: here.
 STANDALONE_CONFIG: Mapping[str, Any] = {
     "developerConfiguration": {"featureGates": ["HostDisk"]},
     "network": {"defaultNetworkInterface": "masquerade"},
@@ -41,7 +42,9 @@ class Instance:
     """Configuration that it was defaulted and validated with."""
 
     prefix: str
-    """What comes before a field's path in the manifest: ``spec.template.`` for a VirtualMachine, else nothing."""
+    """What comes before a field's path in the manifest: ``spec.template.`` for a VirtualMachine, else
+    nothing.
+    """
 
     @property
     def namespace(self) -> str:
@@ -147,7 +150,7 @@ def _checked(name: object, field: str, longest: int) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > longest:
         shown = f"{name[:40]!r} " if isinstance(name, str) and name else ""
         raise StandaloneError(
-            f"{shown}must be a name of lower case letters, digits, '-' and '.', at most {longest} characters long",
+            f"{shown}must be at most {longest} lower case letters, digits, '-' and '.'",
             field=field,
         )
     return name

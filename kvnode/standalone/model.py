@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-#: ``progress(step, text)``: told when a step of a long operation begins. ``step`` is a short word that programs may
-#: rely on (``probe``, ``convert``, ``image``, ``launch``, ``wait``, ``stop``), ``text`` is for people.
+#: ``progress(step, text)``: told when a step of a long operation begins. ``step`` is a short word that
+#: programs may rely on (``probe``, ``convert``, ``image``, ``launch``, ``wait``, ``stop``), ``text`` is for
+#: people.
 Progress = Callable[[str, str], None]
 
 Acceleration = Literal["auto", "kvm", "emulation"]
@@ -26,10 +27,12 @@ class StartOptions:
 
     images: Mapping[str, Path] = field(default_factory=dict)
     """Volume name (``kernel-boot`` for the kernelBoot container) to a disk image file or a local OCI layout
-    directory; for ``kernel-boot`` a directory that holds the files of ``kernelPath`` and ``initrdPath`` will do."""
+    directory; for ``kernel-boot`` a directory with the files of ``kernelPath`` and ``initrdPath`` will do."""
 
     acceleration: Acceleration = "auto"
-    """``auto``: KVM where it really works, else emulation. ``kvm``: fail where it does not. ``emulation``: never KVM."""
+    """``auto``: KVM where it really works, else emulation. ``kvm``: fail where it does not. ``emulation``:
+    never KVM.
+    """
 
     wait: bool = True
     """Return when the VM is Running (or has ended); otherwise as soon as its launcher lives."""
@@ -38,7 +41,8 @@ class StartOptions:
     """Seconds to wait for Running before giving up and ending the VM."""
 
     config: Mapping[str, object] | None = None
-    """Cluster configuration (``spec.configuration`` of a KubeVirt object) that adds to standalone mode's own."""
+    """Cluster configuration (``spec.configuration`` of a KubeVirt object) that adds to standalone mode's own.
+    """
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,9 @@ class VmInfo:
     """Process id, on the host, of the first process in the VM's namespaces; None when it does not live."""
 
     pids: Mapping[str, int]
-    """Role (``launcher``, ``virtqemud``, ``virtlogd``, ``qemu`` …) to process id on the host, those that live."""
+    """Role (``launcher``, ``virtqemud``, ``virtlogd``, ``qemu`` …) to process id on the host, those that
+    live.
+    """
 
     memory_bytes: int
     """Memory of the guest."""
@@ -103,7 +109,9 @@ class StopResult:
     namespace: str
     name: str
     outcome: Literal["shutdown", "destroyed", "not-running"]
-    """``shutdown``: the guest powered off in time. ``destroyed``: it was ended. ``not-running``: it had ended before."""
+    """``shutdown``: the guest powered off in time. ``destroyed``: it was ended. ``not-running``: it had ended
+    before.
+    """
 
     seconds: float
     phase: str

@@ -1,8 +1,9 @@
 """Take one file out of a container image in a local OCI layout directory.
 
-Nothing but the wanted file's content is ever written, under a name of our own: member names, links and modes of the
-image's layers decide which content that is, and no more. So no path can lead out of anywhere. The layers are merged as
-a container runtime does: later layers replace, ``.wh.`` entries take away, links are followed inside the image.
+Nothing but the wanted file's content is ever written, under a name of our own: member names, links and modes
+of the image's layers decide which content that is, and no more. So no path can lead out of anywhere. The
+layers are merged as a container runtime does: later layers replace, ``.wh.`` entries take away, links are
+followed inside the image.
 """
 
 from __future__ import annotations
@@ -192,7 +193,9 @@ class OciImage:
         return document
 
     def _blob(self, descriptor: Mapping[str, Any]) -> tuple[Path, str]:
-        """Return path and digest of a blob; the digest's form is checked, so that it is no path of any other kind."""
+        """Return path and digest of a blob; the digest's form is checked, so that it is no path of any other
+        kind.
+        """
         digest = descriptor.get("digest")
         algorithm, _, value = digest.partition(":") if isinstance(digest, str) else ("", "", "")
         if len(value) != _ALGORITHMS.get(algorithm) or not all(c in "0123456789abcdef" for c in value):

@@ -1,7 +1,7 @@
 """Small files of the state directory: written whole or not at all, and read with distrust.
 
-A process is on record by its id, its start time and the machine's boot: an id that another process has since been
-given, or one of before a reboot, is never taken for it.
+A process is on record by its id, its start time and the machine's boot: an id that another process has since
+been given, or one of before a reboot, is never taken for it.
 """
 
 from __future__ import annotations

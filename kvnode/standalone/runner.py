@@ -1,7 +1,7 @@
 """Standalone mode's entry: start, list, stop and look into virtual machines of this machine.
 
-Everything here works on one state directory. No libvirt binding is needed in the calling process: the launcher beside
-each VM holds the connection, and what it knows is read from the VM's files and from /proc.
+Everything here works on one state directory. No libvirt binding is needed in the calling process: the
+launcher beside each VM holds the connection, and what it knows is read from the VM's files and from /proc.
 """
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ class Runner:
         self._progress: Progress = progress or (lambda _step, _text: None)
 
     def start(self, manifest: Mapping[str, Any], options: StartOptions | None = None) -> VmInfo:
-        """Start the VM of a VirtualMachineInstance (or of a VirtualMachine's template) and follow it to Running.
+        """Start the VM of a VirtualMachineInstance (or of a VirtualMachine's template) and follow it to
+        Running.
 
-        ``manifest`` is not changed. Raises StandaloneError when the manifest is invalid or asks for what standalone
-        mode does not have (``field`` says where), when the VM runs already (``EXIT_EXISTS``), when this machine lacks
-        something (``EXIT_ENVIRONMENT``) or when the VM did not come to run. On an error, and on KeyboardInterrupt,
-        nothing of the VM is left running.
+        ``manifest`` is not changed. Raises StandaloneError when the manifest is invalid or asks for what
+        standalone mode does not have (``field`` says where), when the VM runs already (``EXIT_EXISTS``), when
+        this machine lacks something (``EXIT_ENVIRONMENT``) or when the VM did not come to run. On an error,
+        and on KeyboardInterrupt, nothing of the VM is left running.
         """
         vm = Starter(self._state, options or StartOptions(), self._progress).start(manifest)
         return describe(vm)
@@ -87,7 +88,9 @@ class Runner:
         return describe(vm)
 
     def wait(self, name: str, phases: tuple[str, ...], timeout: float) -> VmInfo:
-        """Wait until the VM's phase is one of ``phases`` or it does not run any more; raises when time is up."""
+        """Wait until the VM's phase is one of ``phases`` or it does not run any more; raises
+        when time is up.
+        """
         vm = self._find(name)
         phase = launch.wait_for(vm, phases, timeout)
         if not phase:
@@ -97,7 +100,8 @@ class Runner:
     def stop(self, name: str, *, now: bool = False, timeout: float | None = None) -> StopResult:
         """Press the guest's power button, wait for its grace period (or ``timeout`` seconds), then end it.
 
-        ``now`` ends it at once. The VM's record and logs stay until the next start of that name or ``forget``.
+        ``now`` ends it at once. The VM's record and logs stay until the next start of that name or
+        ``forget``.
         """
         vm = self._find(name)
         return stop_vm(self._state, vm, now=now, timeout=timeout, progress=self._progress)
@@ -121,7 +125,9 @@ class Runner:
         return measure_vm(vm, process.pid)
 
     def console_path(self, name: str) -> Path:
-        """Return the path, short enough to connect to, of the serial console's unix socket of a running VM."""
+        """Return the path, short enough to connect to, of the serial console's unix socket of a
+        running VM.
+        """
         vm = self._find(name)
         info = describe(vm)
         if not info.running:
@@ -129,7 +135,7 @@ class Runner:
         path = Path(info.console)
         if not path.exists():
             raise StandaloneError(
-                f"{vm.title} has no serial console (yet): spec.domain.devices.autoattachSerialConsole may be false"
+                f"{vm.title} has no serial console (spec.domain.devices.autoattachSerialConsole may be false)"
             )
         return path
 

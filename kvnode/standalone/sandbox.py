@@ -1,8 +1,9 @@
-"""The namespaces of one VM: its part of the state directory laid over the paths that a pod's domain XML names.
+"""The namespaces of one VM: its part of the state directory laid over the paths that a pod's domain XML
+names.
 
-``python -m kvnode.standalone.sandbox PLAN`` reads a plan (JSON: see :class:`Plan`), leaves the caller's mount and PID
-namespaces, and becomes, as process 1 of the new ones, the launcher's monitor. All mounts live in the new mount
-namespace only, so that they end with its last process: killing process 1 ends the VM whole.
+``python -m kvnode.standalone.sandbox PLAN`` reads a plan (JSON: see :class:`Plan`), leaves the caller's mount
+and PID namespaces, and becomes, as process 1 of the new ones, the launcher's monitor. All mounts live in the
+new mount namespace only, so that they end with its last process: killing process 1 ends the VM whole.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from kvnode.standalone import linux, records
 #: Where the VM's directory itself is found inside the namespaces.
 VM_DIRECTORY = "/run/kvnode"
 
-#: Part of the VM's directory -> the path that it is laid over. /run comes last: what lies under it is mounted first.
+#: Part of the VM's directory -> the path that it is laid over. /run comes last: what lies under it is mounted
+#: first.
 _LIBVIRT_DIRECTORIES = {
     "etc": "/etc/libvirt",
     "lib": "/var/lib/libvirt",
@@ -144,10 +146,11 @@ def _bind_in_run(run: Path, bind: Bind) -> None:
 
 
 def _bind_accounts(directory: Path) -> None:
-    """Show /etc/passwd and /etc/group with the account that Debian's libvirt was built for, where they lack it.
+    """Show /etc/passwd and /etc/group with the account that Debian's libvirt was built for, where they lack
+    it.
 
-    The QEMU driver does not start without it, although the configuration names root; Debian's libvirt-daemon-system
-    would make the account, and is not needed for anything else.
+    The QEMU driver does not start without it, although the configuration names root; Debian's
+    libvirt-daemon-system would make the account, and is not needed for anything else.
     """
     for file, account in (("passwd", _USER), ("group", _GROUP)):
         path = Path("/etc", file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,17 @@ from kvnode.virt.kvm_probe import KvmVerdict
 
 #: Seconds that a guest has to shut down when its VMI does not say (``types.go``, DefaultGracePeriodSeconds).
 DEFAULT_GRACE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """What a start has found out."""
+
+    instance: Instance
+    context: Mapping[str, Any]
+    xml: bytes
+    facts: DomainFacts
+    verdict: KvmVerdict
 
 
 class Starter:
@@ -69,38 +81,30 @@ class Starter:
         host.require_huge_pages(instance.vmi, facts.memory, instance.prefix)
         try:
             with self._state.building(vm) as directory:
-                self._write(directory, instance, context, xml, facts, verdict, architecture)
+                self._write(directory, _Conversion(instance, context, xml, facts, verdict))
             self._launch(vm, instance, images)
         except OSError as error:
             raise StandaloneError(f"{vm.path}: {error.strerror}", exit_code=EXIT_ENVIRONMENT) from None
 
-    def _write(
-        self,
-        directory: Path,
-        instance: Instance,
-        context: Mapping[str, Any],
-        xml: bytes,
-        facts: DomainFacts,
-        verdict: KvmVerdict,
-        architecture: str,
-    ) -> None:
+    def _write(self, directory: Path, plan: _Conversion) -> None:
         """Write everything that the launcher reads and the user may ask for."""
         for part in OVERLAID:
             (directory / part).mkdir()
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        records.write_json(directory / "vmi.json", instance.vmi)
-        records.write_json(directory / "context.json", context)
-        records.write_atomically(directory / "domain.xml", xml)
+        vmi = plan.instance.vmi
+        records.write_json(directory / "vmi.json", vmi)
+        records.write_json(directory / "context.json", plan.context)
+        records.write_atomically(directory / "domain.xml", plan.xml)
         record = {
-            "uid": instance.uid,
+            "uid": plan.instance.uid,
             "created": created,
-            "architecture": architecture,
-            "domainType": facts.kind,
-            "domainTypeReason": verdict.reason,
-            "memoryBytes": facts.memory,
-            "ramBlocks": list(facts.ram_blocks),
-            "vcpus": facts.vcpus,
-            "graceSeconds": _grace(instance.vmi),
+            "architecture": plan.context["architecture"],
+            "domainType": plan.facts.kind,
+            "domainTypeReason": plan.verdict.reason,
+            "memoryBytes": plan.facts.memory,
+            "ramBlocks": list(plan.facts.ram_blocks),
+            "vcpus": plan.facts.vcpus,
+            "graceSeconds": _grace(vmi),
         }
         records.write_json(directory / "record.json", record)
         records.write_json(directory / "status.json", {"phase": "Scheduled", "created": created})

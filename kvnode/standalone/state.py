@@ -115,7 +115,9 @@ class StateDirectory:
 
     @contextmanager
     def lock(self, vm: VmDirectory, *, wait: float = 0.0) -> Iterator[None]:
-        """Hold a VM's lock; raises StandaloneError (EXIT_EXISTS) when another holds it for ``wait`` seconds more."""
+        """Hold a VM's lock; raises StandaloneError (EXIT_EXISTS) when another holds it for ``wait`` seconds
+        more.
+        """
         end = time.monotonic() + wait
         with (self.vms / f"{vm.domain}.lock").open("w", encoding="ascii") as file:
             while True:

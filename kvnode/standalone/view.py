@@ -56,7 +56,9 @@ def console(vm: VmDirectory, uid: str, process: records.Process) -> Path:
 
 
 def logs(vm: VmDirectory) -> dict[str, Path]:
-    """Return the logs that exist: while the VM runs where they are written, later where they were moved to."""
+    """Return the logs that exist: while the VM runs where they are written, later where they
+    were moved to.
+    """
     uid = _text(records.read_json(vm.path / "record.json") or {}, "uid")
     candidates = {
         "serial": (vm.path / f"run/kubevirt-private/{uid}/virt-serial0-log", vm.path / "logs/serial.log"),

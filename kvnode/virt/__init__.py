@@ -1,1 +1,3 @@
-"""libvirt: connection, domain handle, capabilities, and what the installed version needs done to a domain first."""
+"""libvirt: connection, domain handle, capabilities, and what the installed version needs done to a domain
+first.
+"""

@@ -1,4 +1,6 @@
-"""A connection to a libvirt daemon that outlives the daemon: opened anew, with its callbacks, when it broke."""
+"""A connection to a libvirt daemon that outlives the daemon: opened anew, with its callbacks,
+when it broke.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ class Domain:
         self._call("starting the guest", lambda domain: domain.create())
 
     def press_power_button(self) -> None:
-        """Ask the guest to shut down: by its agent if it has one, else by ACPI. One that ended is left alone."""
+        """Ask the guest to shut down: by its agent if it has one, else by ACPI. One that ended
+        is left alone.
+        """
         self._call_active("asking the guest to shut down", lambda domain: domain.shutdown())
 
     def destroy(self) -> None:

@@ -1,9 +1,10 @@
 """Does KVM really work here, with the CPU model that the guest would get?
 
-A device node that opens proves little: some hosts offer /dev/kvm, then refuse the first CPU model, or run a guest so
-slowly (each privileged instruction emulated by itself) that no operating system ever comes up. So a tiny guest is run:
-sixty bytes in place of the firmware count down from fifty million in 32-bit protected mode and leave through QEMU's
-``isa-debug-exit`` port. Native execution takes some 20 ms, and emulation one instruction at a time a minute.
+A device node that opens proves little: some hosts offer /dev/kvm, then refuse the first CPU model, or run a
+guest so slowly (each privileged instruction emulated by itself) that no operating system ever comes up. So a
+tiny guest is run: sixty bytes in place of the firmware count down from fifty million in 32-bit protected mode
+and leave through QEMU's ``isa-debug-exit`` port. Native execution takes some 20 ms, and emulation one
+instruction at a time a minute.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _RESET_VECTOR = 0xFFF0
 _EXIT_VALUE = 0x2A
 _EXIT_STATUS = _EXIT_VALUE << 1 | 1  # what isa-debug-exit makes of the value written
 
-# 16-bit: cli; lgdt; set CR0.PE; far jump. 32-bit: mov $50000000, %ecx; 1: dec; jnz 1b; mov $0x2a, %al; out %al, $0xf4;
-# hlt for ever. Then a flat GDT and its descriptor. The firmware is mapped at 0xf0000 as well as below 4 GiB.
+# 16-bit: cli; lgdt; set CR0.PE; far jump. 32-bit: mov $50000000, %ecx; 1: dec; jnz 1b; mov $0x2a, %al; out
+# %al, $0xf4; hlt for ever. Then a flat GDT and its descriptor. The firmware is mapped at 0xf0000 as well as
+# below 4 GiB.
 _CODE = bytes.fromhex(
     "fa2e660f011640000f20c00c010f22c066ea18000f000800b980f0fa024975fdb02ae6f4f4ebfd90"
     "0000000000000000ffff0000009bcf00ffff00000093cf00170028000f00"
@@ -52,8 +54,9 @@ def cpu_argument(mode: str, model: str = "") -> str:
 def probe_kvm(emulator: str, cpu: str = "host", *, cache: Path | None = None) -> KvmVerdict:
     """Run the tiny guest under KVM and return the verdict.
 
-    ``emulator`` is QEMU's path, ``cpu`` its ``-cpu`` argument. ``cache`` is a JSON file (made and renewed here) that
-    keeps verdicts for this boot of the machine, this QEMU and this CPU. Raises nothing: what goes wrong is the reason.
+    ``emulator`` is QEMU's path, ``cpu`` its ``-cpu`` argument. ``cache`` is a JSON file (made and renewed
+    here) that keeps verdicts for this boot of the machine, this QEMU and this CPU. Raises nothing: what goes
+    wrong is the reason.
     """
     early = _without_running(emulator)
     if early is not None:

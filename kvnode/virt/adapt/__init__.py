@@ -1,7 +1,8 @@
 """Adapt a domain to the libvirt that is installed, and to a machine without a cluster's network.
 
-The converter writes KubeVirt's domain and nothing else. What the installed libvirt cannot take is changed here, right
-before define: one small rule a quirk, with the versions it is for. ``kvnode xml --adapted`` shows the outcome.
+The converter writes KubeVirt's domain and nothing else. What the installed libvirt cannot take is changed
+here, right before define: one small rule a quirk, with the versions it is for. ``kvnode xml --adapted`` shows
+the outcome.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Adapted:
 def adapt(xml: str | bytes, libvirt_version: int, *, standalone: bool = False) -> Adapted:
     """Apply every rule that is for ``libvirt_version`` (major * 1,000,000 + minor * 1,000 + release).
 
-    ``standalone`` adds the rules for a machine without a cluster. Applying it to its own output changes nothing.
-    Raises ValueError when ``xml`` is not well-formed or no domain.
+    ``standalone`` adds the rules for a machine without a cluster. Applying it to its own output changes
+    nothing. Raises ValueError when ``xml`` is not well-formed or no domain.
     """
     try:
         domain = ET.fromstring(xml)  # noqa: S314 - written by the converter, not by a user

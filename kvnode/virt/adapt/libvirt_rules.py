@@ -1,4 +1,6 @@
-"""Rules for what versions of libvirt refuse in KubeVirt's domains, each found by defining reference domains."""
+"""Rules for what versions of libvirt refuse in KubeVirt's domains, each found by defining
+reference domains.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ import xml.etree.ElementTree as ET
 
 from kvnode.virt.adapt.rule import Rule, is_bare, remove_all, with_parents
 
-# Elements that say nothing when bare and that no schema takes so (most bare elements are switches, as <acpi/> is).
+# Elements that say nothing when bare and that no schema takes so (most bare elements are switches, as <acpi/>
+# is).
 _NOTHING_WHEN_BARE = {"bios", "baseBoard", "chassis", "source", "backingStore", "clock", "hyperv"}
 # Attributes that the schema does not take when they are empty.
 _ABSENT_WHEN_EMPTY = {"dir"}
@@ -39,7 +42,9 @@ def _drop_empty_attributes(domain: ET.Element) -> bool:
 
 
 def _spell_out_for_the_schema(domain: ET.Element) -> bool:
-    """Write what libvirt's parser takes for granted and its schema wants spelled out, and drop what it ignores."""
+    """Write what libvirt's parser takes for granted and its schema wants spelled out, and drop what it
+    ignores.
+    """
     changed = False
     for source in domain.iterfind("devices/disk//source[@dev][@name]"):
         del source.attrib["name"]
@@ -89,7 +94,7 @@ def _name_metadata(domain: ET.Element) -> bool:
 LIBVIRT_RULES = (
     Rule(
         "bare-elements",
-        "KubeVirt marshals some structures that hold nothing; libvirt's parser skips them, its schema does not",
+        "KubeVirt marshals some structures that hold nothing; libvirt skips them, its schema does not",
         _drop_bare_elements,
     ),
     Rule(
@@ -105,8 +110,8 @@ LIBVIRT_RULES = (
     ),
     Rule(
         "max-memory-slots",
-        "libvirt 9.0 wants a slot with <maxMemory>, and a NUMA cell with a slot; 11.3 takes slots='0'. Without a cell "
-        "nothing can be plugged in, so that the limit says nothing",
+        "libvirt 9.0 wants a slot with <maxMemory>, and a NUMA cell with a slot; 11.3 takes slots='0'. "
+        "Without a cell nothing can be plugged in, so that the limit says nothing",
         _limit_memory_as_old_libvirt_takes_it,
         until=11_003_000,
     ),

@@ -1,4 +1,6 @@
-"""Rules for a machine without a cluster: nobody has made the tap devices that a pod's domain is to be given."""
+"""Rules for a machine without a cluster: nobody has made the tap devices that a pod's domain is
+to be given.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def _maximum_cpu_under_emulation(domain: ET.Element) -> bool:
 STANDALONE_RULES = (
     Rule(
         "user-networking",
-        "there is no pod network here: QEMU's own NAT (address 10.0.2.15, DHCP, outgoing connections) takes its place",
+        "there is no pod network here: QEMU's own NAT takes its place (the guest gets 10.0.2.15 by DHCP)",
         _user_networking,
         note="interfaces use QEMU's user networking: the guest reaches out, and is not reached from outside",
     ),
