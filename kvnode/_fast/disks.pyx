@@ -1,5 +1,5 @@
 # <disk>: a device of the guest (disk, LUN or CD-ROM drive) and the volume of its name behind it.
-# pkg/virt-launcher/virtwrap/converter/converter.go:91 (device), :1075 (all disks)
+# pkg/virt-launcher/virtwrap/converter/converter.go:94 (device), :1137 (all disks)
 
 cdef struct DiskParts:
     Disk f
@@ -62,7 +62,7 @@ cdef void find_disk(Build& b, Value v, DiskParts* d) noexcept nogil:
     d.ready = is_ready(b, name)
     if not b.volumes.has(name):
         if not present(d.f.cdrom):
-            reject(b, d.f.name if present(d.f.name) else v, b"needs a volume of the disk's name in spec.volumes")
+            reject(b, d.f.name if present(d.f.name) else v, b"needs a volume of this name in spec.volumes")
         d.ready = True
     find_source(b, d.f.name, b.volumes.get(name), b.ctx.hotplug.has(name), &d.source)
 
@@ -84,7 +84,7 @@ cdef bint reserved(Build& b, DiskParts& d) noexcept nogil:
 # --- device names
 
 cdef const char* bus_prefix(Text bus) noexcept nogil:
-    # converter.go:1275
+    # converter.go:1270
     if same_as(bus, b"virtio"):
         return b"vd"
     return b"sd" if same_as(bus, b"sata") or same_as(bus, b"scsi") or same_as(bus, b"usb") else b""
@@ -157,7 +157,7 @@ cdef void write_driver_settings(Build& b, DiskParts& d) noexcept nogil:
     else:
         attr_str_if(b, b"cache", d.f.cache)
     attr_str_if(b, b"io", d.f.io)
-    if d.source.discards or (not d.cdrom and (d.plain or d.lun) and not b.ctx.discard_ignore.has(text(d.f.name))):
+    if d.source.discards or ((d.plain or d.lun) and not b.ctx.discard_ignore.has(text(d.f.name))):
         attr(b.w, b"discard", b"unmap")
     if d.virtio:
         if bool_or(b, b.devices.blockMultiQueue, False):
@@ -167,7 +167,7 @@ cdef void write_driver_settings(Build& b, DiskParts& d) noexcept nogil:
 
 
 cdef Text error_policy(Build& b, Value policy) noexcept nogil:
-    # converter.go:185
+    # converter.go:193
     cdef Text s = str_of(b, policy)
     if not present(policy):
         return text_of(b"stop")
@@ -191,7 +191,7 @@ cdef void write_disk_flags(Build& b, DiskParts& d) noexcept nogil:
 
 
 cdef void write_block_io(Build& b, DiskParts& d) noexcept nogil:
-    # converter.go:250
+    # converter.go:252
     cdef BlockSize size
     cdef CustomBlockSize custom
     cdef MatchVolume match
@@ -232,7 +232,7 @@ cdef void write_claim_size(Build& b, DiskParts& d) noexcept nogil:
     close_tag(b.w)
     if present(claim.filesystemOverhead):
         element_value(b.w, b"filesystemOverhead", claim.filesystemOverhead)
-    # pkg/storage/types/pvc.go, GetDiskCapacity
+    # pkg/storage/types/pvc.go:296
     bind(b, claim.requests, &requested)
     bind(b, claim.capacity, &capacity)
     if present(requested.storage) and present(capacity.storage):

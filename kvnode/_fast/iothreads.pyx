@@ -1,6 +1,7 @@
-# How many I/O threads the domain has, and which of them serves a disk: pkg/virt-launcher/virtwrap/converter/iothreads.
+# How many I/O threads the domain has, and which of them serves a disk.
+# pkg/virt-launcher/virtwrap/converter/iothreads/iothreads.go
 
-# Bounds what a pool's size, a number of the manifest, can make the domain grow to: every virtio disk lists the pool.
+# Bounds what a pool's size, a number of the manifest, makes the domain grow to: each virtio disk lists the pool.
 cdef uint64_t MOST_POOL_ENTRIES = 1 << 20
 
 
@@ -13,6 +14,7 @@ cdef void survey_disks(Build& b) noexcept nogil:
     """One walk for all that is asked of the disks as a whole."""
     cdef Items it = items_of(b, b.devices.disks)
     cdef DiskGist gist
+    cdef Value target
     cdef Text bus
     cdef bint dedicated
     b.disks = b.dedicated_disks = b.shared_virtio_disks = 0
@@ -20,7 +22,8 @@ cdef void survey_disks(Build& b) noexcept nogil:
     while next_item(it):
         bind(b, it.value, &gist)
         dedicated = bool_or(b, gist.dedicatedIOThread, False)
-        bus = text(member(gist.lun if present(gist.lun) else gist.disk if present(gist.disk) else gist.cdrom, b"bus"))
+        target = gist.lun if present(gist.lun) else gist.disk if present(gist.disk) else gist.cdrom
+        bus = text(member(target, b"bus"))
         b.disks += 1
         b.dedicated_disks += dedicated
         if same_as(bus, b"virtio"):
@@ -34,7 +37,7 @@ cdef void survey_disks(Build& b) noexcept nogil:
 
 
 cdef void derive_iothreads(Build& b) noexcept nogil:
-    # iothreads.go:31
+    # iothreads.go:43
     cdef IoThreads pool
     cdef Text policy = str_of(b, b.domain.ioThreadsPolicy)
     cdef uint64_t most
@@ -71,7 +74,7 @@ cdef uint64_t pool_size(Build& b, Value count) noexcept nogil:
 
 
 cdef uint64_t io_thread_limit(Build& b, Text policy) noexcept nogil:
-    # iothreads.go:73
+    # iothreads.go:74
     cdef ResourceList requests, limits
     cdef int64_t cpus
     if not same_as(policy, b"auto"):
@@ -87,7 +90,7 @@ cdef uint64_t io_thread_limit(Build& b, Text policy) noexcept nogil:
 
 
 cdef void attr_iothread(Build& b, bint dedicated) noexcept nogil:
-    """The iothread attribute of a virtio disk's driver: converter.go:962. Pools are elements: see write_thread_pool."""
+    """The iothread attribute of a virtio disk's driver: converter.go:948. A pool has elements instead."""
     if not b.has_io_threads or b.io_thread_pool:
         return
     if dedicated:

@@ -1,5 +1,5 @@
 # Where a disk's data is: what a volume of the VMI is inside the launcher's pod.
-# pkg/virt-launcher/virtwrap/converter/converter.go:574 (plugged from the start) and :621 (hotplugged)
+# pkg/virt-launcher/virtwrap/converter/converter.go:567 (plugged from the start) and :619 (hotplugged)
 
 # What stands between `before` and `after` in the path of an image.
 cdef enum Middle:

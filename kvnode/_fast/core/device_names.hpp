@@ -1,7 +1,7 @@
 // Naming disks as the guest's kernel would: sda to sdz, sdaa and on. One DeviceNames a prefix ("vd", "sd").
 //
 // A disk that status.volumeStatus already gave a name keeps it; the others take the first free one in their order.
-// Rules: makeDeviceName and newDeviceNamer of pkg/virt-launcher/virtwrap/converter/converter.go:526,1290.
+// Rules: makeDeviceName and newDeviceNamer of pkg/virt-launcher/virtwrap/converter/converter.go:516,1282.
 #pragma once
 #include <vector>
 
