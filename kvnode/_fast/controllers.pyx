@@ -24,8 +24,8 @@ cdef void write_controllers(Build& b) noexcept nogil:
 cdef bint needs_usb(Build& b) noexcept nogil:
     """pkg/virt-launcher/virtwrap/converter/arch/{amd64,arm64,s390x}.go, IsUSBNeeded.
 
-    A USB device among hostDevices shows only in the device plugin's environment, and the reference's answers do
-    not count it: such a VM needs another reason for its controller.
+    A USB device among hostDevices shows only in the device plugin's environment, and the reference's answers
+    do not count it: such a VM needs another reason for its controller.
     """
     if b.ctx.arch != AMD64:
         return b.ctx.arch == ARM64

@@ -1,7 +1,7 @@
 # How many I/O threads the domain has, and which of them serves a disk.
 # pkg/virt-launcher/virtwrap/converter/iothreads/iothreads.go
 
-# Bounds what a pool's size, a number of the manifest, makes the domain grow to: each virtio disk lists the pool.
+# Bounds what a pool's size, a number of the manifest, makes the domain grow to: virtio disks list the pool.
 cdef uint64_t MOST_POOL_ENTRIES = 1 << 20
 
 

@@ -1,9 +1,9 @@
 # Where PCI devices sit in the guest. Left to libvirt, unless the manifest asks for an address or for the root
 # complex.
 #
-# The root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex: "true") hands out its slots in a fixed
-# order of devices (pkg/virt-launcher/virtwrap/converter/pci-placement.go:40): interfaces, host devices of type
-# pci, controllers but pcie-root, virtio disks, virtio inputs, watchdog, rng, memballoon. write_domain calls its
+# The root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex: "true") hands out its slots in one
+# order (pkg/virt-launcher/virtwrap/converter/pci-placement.go:40): interfaces, host devices of type pci,
+# controllers but pcie-root, virtio disks, virtio inputs, watchdog, rng, memballoon. write_domain calls its
 # sections in that order, so a device asks for its address while it is written:
 #
 #     put_pci_address(b)                   a device with no say in its address
@@ -12,8 +12,8 @@
 # Both write an <address/> element or nothing, and close an open start tag first.
 #
 # Placement by host NUMA node (context pciNUMAAwareTopology) moves a host device onto a bus of its node, for
-# which the reference asks the node's sysfs (pkg/util/hardware/hw_utils.go). The context carries no NUMA node of
-# a device, so each is of unknown node here. The reference leaves such a device where it is, or refuses it when
+# which the reference asks the node's sysfs (pkg/util/hardware/hw_utils.go). The context carries no NUMA node
+# of a device, so each is of unknown node here. The reference leaves such a device where it is, or refuses it if
 # guestMappingPassthrough makes placement strict: require_numa_node is that rule.
 
 cdef int LAST_ROOT_SLOT = 0x1e  # 0x1f is QEMU's SATA controller

@@ -146,7 +146,10 @@ class TestNames:
         letters += ["a" + pair for pair in letters[26:]]
         kept_names = dict(zip((f"d{i}" for i in range(count)), sorted(kept), strict=False))
         free = (n for n in range(2000) if n not in kept_names.values())
-        want = [f"vd{letters[kept_names.get(f'd{i}', -1)]}" if f"d{i}" in kept_names else None for i in range(count)]
+        want = [
+            f"vd{letters[kept_names.get(f'd{i}', -1)]}" if f"d{i}" in kept_names else None
+            for i in range(count)
+        ]
         want = [name or f"vd{letters[next(free)]}" for name in want]
         disks = [{"name": f"d{i}", "disk": {"bus": "virtio"}} for i in range(count)]
         status = [{"name": disk, "target": f"vd{letters[n]}"} for disk, n in kept_names.items()]
@@ -172,7 +175,9 @@ class TestDriver:
         disks = [{"name": bus, "disk": {"bus": bus}} for bus in ("virtio", "sata")]
         sev = {"spec": {"domain": {"launchSecurity": {"sev": {}}, "firmware": {"bootloader": {"efi": {}}}}}}
         fragment = merged(vmi(*disks), sev)
-        drivers = domain(fragment, efi={"code": "/code.fd", "vars": "/vars.fd"}).findall("devices/disk/driver")
+        drivers = domain(fragment, efi={"code": "/code.fd", "vars": "/vars.fd"}).findall(
+            "devices/disk/driver"
+        )
         assert [driver.get("iommu") for driver in drivers] == ["on", None]
 
 
@@ -186,7 +191,9 @@ class TestAddress:
             "function": "0x7",
         }
 
-    @pytest.mark.parametrize("address", ["81:11.1", "0000:81:11.8", "0000:81:11:1", "0000:81:11.1 ", "000g:81:11.1"])
+    @pytest.mark.parametrize(
+        "address", ["81:11.1", "0000:81:11.8", "0000:81:11:1", "0000:81:11.1 ", "000g:81:11.1"]
+    )
     def test_what_is_no_pci_address(self, address: str) -> None:
         disk = {"name": "a", "disk": {"bus": "virtio", "pciAddress": address}}
         assert error_field(vmi(disk)) == "spec.domain.devices.disks[0].disk.pciAddress"
@@ -206,14 +213,16 @@ class TestHotplug:
 
     @pytest.mark.parametrize(("phase", "there"), [("MountedToPod", True), ("Ready", True), ("Bound", False)])
     def test_a_hotplugged_volume_waits_for_its_mount(self, phase: str, there: bool) -> None:
-        names = targets(self.DISKS, permanentVolumes={"a": {}, "c": {}}, hotplugVolumes={"b": {"phase": phase}})
+        names = targets(
+            self.DISKS, permanentVolumes={"a": {}, "c": {}}, hotplugVolumes={"b": {"phase": phase}}
+        )
         assert names == (["sda", "sdb", "sdc"] if there else ["sda", "sdc"])
 
     def test_a_disk_that_waits_keeps_its_place_among_threads_but_takes_no_slot(self) -> None:
         disks = vmi(*({"name": name, "disk": {"bus": "virtio"}, "dedicatedIOThread": True} for name in "abc"))
         place = {"metadata": {"annotations": {"kubevirt.io/placePCIDevicesOnRootComplex": "true"}}}
         found = domain(merged(disks, place), permanentVolumes={"a": {}, "c": {}}).findall("devices/disk")
-        assert [disk.find("driver").get("iothread") for disk in found] == ["1", "3"]  # type: ignore[union-attr]
+        assert [disk.find("driver").get("iothread") for disk in found] == ["2", "4"]  # type: ignore[union-attr]
         slots = [int(disk.find("address").get("slot"), 16) for disk in found]  # type: ignore[union-attr,arg-type]
         assert slots[1] == slots[0] + 1
 
@@ -253,11 +262,18 @@ class TestClaimSize:
     ],
 )
 def test_what_is_wrong_with_a_disk_is_named(disk: dict[str, Any], field: str) -> None:
-    assert error_field(vmi({"name": "a", "disk": {"bus": "virtio"}, **disk})) == f"spec.domain.devices.disks[0].{field}"
+    assert (
+        error_field(vmi({"name": "a", "disk": {"bus": "virtio"}, **disk}))
+        == f"spec.domain.devices.disks[0].{field}"
+    )
 
 
 def test_block_sizes_are_bounded_on_s390x() -> None:
-    disk = {"name": "a", "disk": {"bus": "virtio"}, "blockSize": {"custom": {"logical": 512, "physical": 8192}}}
+    disk = {
+        "name": "a",
+        "disk": {"bus": "virtio"},
+        "blockSize": {"custom": {"logical": 512, "physical": 8192}},
+    }
     assert error_field(vmi(disk), architecture="s390x").endswith("blockSize.custom.physical")
 
 
@@ -267,4 +283,7 @@ def test_a_disk_needs_a_volume() -> None:
 
 
 def test_block_size_detection_that_is_off_asks_for_nothing() -> None:
-    assert one({"disk": {"bus": "virtio"}, "blockSize": {"matchVolume": {"enabled": False}}}).find("blockio") is None
+    assert (
+        one({"disk": {"bus": "virtio"}, "blockSize": {"matchVolume": {"enabled": False}}}).find("blockio")
+        is None
+    )

@@ -9,7 +9,7 @@ import pytest
 from tests.fast.helpers import devices, domain, error_field, merged
 
 
-def vmi(dedicated: list[bool], bus: str = "virtio", **of_domain: Any) -> dict[str, Any]:
+def vmi(dedicated: list[bool], *, bus: Any = "virtio", **of_domain: Any) -> dict[str, Any]:
     disks = [
         {"name": f"d{i}", "disk": {"bus": bus}, "dedicatedIOThread": own} for i, own in enumerate(dedicated)
     ]
@@ -37,8 +37,8 @@ def test_shared_is_one_thread() -> None:
 
 @pytest.mark.parametrize(("cpu", "most"), [("1", 2), ("1500m", 4), (2, 4)])
 def test_auto_makes_two_threads_a_cpu_at_most(cpu: str | int, most: int) -> None:
-    resources = {"requests": {"cpu": cpu}}
-    count, disks = threads(vmi([False] * 5, ioThreadsPolicy="auto", resources=resources))
+    fragment = vmi([False] * 5, ioThreadsPolicy="auto", resources={"requests": {"cpu": cpu}})
+    count, disks = threads(fragment)
     assert count == str(most)
     assert disks == [str(i % most + 1) for i in range(5)]
 
@@ -73,13 +73,12 @@ def test_only_virtio_disks_have_a_thread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_domain", "field"),
-    [
-        ({}, "spec.domain.ioThreads"),
-        ({"ioThreads": {}}, "spec.domain.ioThreads.supplementalPoolThreadCount"),
-        ({"ioThreads": {"supplementalPoolThreadCount": 4_000_000_000}}, "spec.domain.ioThreads.supplementalPoolThreadCount"),
-        ({"ioThreads": {"supplementalPoolThreadCount": "2"}}, "spec.domain.ioThreads.supplementalPoolThreadCount"),
-    ],
-)  # fmt: skip
-def test_a_pool_needs_a_sane_size(of_domain: dict[str, Any], field: str) -> None:
-    assert error_field(vmi([False], ioThreadsPolicy="supplementalPool", **of_domain)) == field
+    "pool", [{}, {"supplementalPoolThreadCount": 4_000_000_000}, {"supplementalPoolThreadCount": "2"}]
+)
+def test_a_pool_needs_a_sane_size(pool: dict[str, Any]) -> None:
+    field = error_field(vmi([False], ioThreadsPolicy="supplementalPool", ioThreads=pool))
+    assert field == "spec.domain.ioThreads.supplementalPoolThreadCount"
+
+
+def test_a_pool_needs_a_size_at_all() -> None:
+    assert error_field(vmi([False], ioThreadsPolicy="supplementalPool")) == "spec.domain.ioThreads"

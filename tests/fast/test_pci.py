@@ -16,7 +16,9 @@ def with_disks(count: int, **first: Any) -> dict[str, Any]:
     if disks:
         disks[0]["disk"].update(first)
     volumes = [{"name": disk["name"], "emptyDisk": {}} for disk in disks]
-    return merged(merged(devices(disks=disks, autoattachMemBalloon=True), {"spec": {"volumes": volumes}}), ON_ROOT)
+    return merged(
+        merged(devices(disks=disks, autoattachMemBalloon=True), {"spec": {"volumes": volumes}}), ON_ROOT
+    )
 
 
 def slots(root: Any, path: str) -> list[int]:

@@ -50,7 +50,9 @@ def test_a_host_disk_is_found_by_its_files_name(path: str, tail: str) -> None:
     assert source.get("file") == f"/var/run/kubevirt-private/vmi-disks/v{tail}"
 
 
-@pytest.mark.parametrize(("kind", "key"), [("persistentVolumeClaim", "isBlockPVC"), ("dataVolume", "isBlockDV")])
+@pytest.mark.parametrize(
+    ("kind", "key"), [("persistentVolumeClaim", "isBlockPVC"), ("dataVolume", "isBlockDV")]
+)
 def test_block_devices(kind: str, key: str) -> None:
     element = disk({kind: {}}, **{key: {"v": True}})
     assert element.get("type") == "block"
@@ -60,7 +62,14 @@ def test_block_devices(kind: str, key: str) -> None:
 def test_a_container_disk_is_an_overlay_over_the_image_of_its_number() -> None:
     fragment = merged(
         devices(disks=[{"name": "v", "disk": {"bus": "virtio"}}]),
-        {"spec": {"volumes": [{"name": "other", "emptyDisk": {}}, {"name": "v", "containerDisk": {"image": "i"}}]}},
+        {
+            "spec": {
+                "volumes": [
+                    {"name": "other", "emptyDisk": {}},
+                    {"name": "v", "containerDisk": {"image": "i"}},
+                ]
+            }
+        },
     )
     (element,) = domain(fragment, disksInfo={"v": {"format": "raw"}}).findall("devices/disk")
     assert element.find("source").attrib == {  # type: ignore[union-attr]
@@ -78,14 +87,17 @@ def test_a_container_disk_of_unknown_format_is_refused() -> None:
     assert error_field(vmi({"containerDisk": {"image": "i"}})) == "spec.domain.devices.disks[0].name"
 
 
-@pytest.mark.parametrize(
-    ("block", "backing"),
-    [
-        (False, '<backingStore type="file"><format type="raw"/>'
-                '<source file="/var/run/kubevirt-private/vmi-disks/v/disk.img"/></backingStore>'),
-        (True, '<backingStore type="block"><format type="raw"/><source dev="/dev/v" name="v"/></backingStore>'),
-    ],
-)  # fmt: skip
+CLAIM_AS_BACKING = {
+    False: """<backingStore type="file"><format type="raw"/>
+                <source file="/var/run/kubevirt-private/vmi-disks/v/disk.img"/>
+              </backingStore>""",
+    True: """<backingStore type="block"><format type="raw"/>
+               <source dev="/dev/v" name="v"/>
+             </backingStore>""",
+}
+
+
+@pytest.mark.parametrize(("block", "backing"), CLAIM_AS_BACKING.items())
 def test_an_ephemeral_volume_is_an_overlay_over_its_claim(block: bool, backing: str) -> None:
     element = disk({"ephemeral": {"persistentVolumeClaim": {"claimName": "c"}}}, isBlockPVC={"v": block})
     assert element.find("driver").get("type") == "qcow2"
@@ -122,41 +134,52 @@ class TestDiscard:
     )
     def test_an_ignored_volume(self, kind: str, device: str, discards: bool) -> None:
         root = domain(vmi({kind: {}}, device), volumesDiscardIgnore=["v"])
-        assert [d.get("discard") for d in root.findall("devices/disk/driver")] == ["unmap" if discards else None]
+        assert [d.get("discard") for d in root.findall("devices/disk/driver")] == [
+            "unmap" if discards else None
+        ]
 
     @pytest.mark.parametrize(
         ("kind", "device", "discards"),
-        [("configMap", "cdrom", False), ("configMap", "disk", True), ("persistentVolumeClaim", "cdrom", True)],
+        [
+            ("configMap", "cdrom", False),
+            ("configMap", "disk", True),
+            ("persistentVolumeClaim", "cdrom", True),
+        ],
     )
     def test_any_other(self, kind: str, device: str, discards: bool) -> None:
         root = domain(vmi({kind: {}}, device))
-        assert [d.get("discard") for d in root.findall("devices/disk/driver")] == ["unmap" if discards else None]
+        assert [d.get("discard") for d in root.findall("devices/disk/driver")] == [
+            "unmap" if discards else None
+        ]
 
 
 class TestChangedBlockTracking:
     """A qcow2 file holds the bitmaps, over the raw image."""
 
     @pytest.mark.parametrize(
-        ("block", "hotplug", "source"),
+        ("block", "hotplug", "kind", "image"),
         [
-            (False, False, '<source file="/cbt/v.qcow2"><dataStore type="file"><format type="raw"/>'
-             '<source file="/var/run/kubevirt-private/vmi-disks/v/disk.img"/></dataStore></source>'),
-            (True, False, '<source file="/cbt/v.qcow2" name="v"><dataStore type="block"><format type="raw"/>'
-             '<source dev="/dev/v"/></dataStore></source>'),
-            (False, True, '<source file="/cbt/v.qcow2"><dataStore type="file"><format type="raw"/>'
-             '<source file="/var/run/kubevirt/hotplug-disks/v.img"/></dataStore></source>'),
-            (True, True, '<source file="/cbt/v.qcow2"><dataStore type="block"><format type="raw"/>'
-             '<source dev="/var/run/kubevirt/hotplug-disks/v"/></dataStore></source>'),
+            (False, False, "file", "/var/run/kubevirt-private/vmi-disks/v/disk.img"),
+            (True, False, "block", "/dev/v"),
+            (False, True, "file", "/var/run/kubevirt/hotplug-disks/v.img"),
+            (True, True, "block", "/var/run/kubevirt/hotplug-disks/v"),
         ],
-    )  # fmt: skip
-    def test_claims(self, block: bool, hotplug: bool, source: str) -> None:
+    )
+    def test_claims(self, block: bool, hotplug: bool, kind: str, image: str) -> None:
         context: dict[str, Any] = {"isBlockPVC": {"v": block}, "applyCBT": {"v": "/cbt/v.qcow2"}}
         if hotplug:
             context["hotplugVolumes"] = {"v": {"phase": "Ready"}}
         element = disk({"persistentVolumeClaim": {}}, **context)
         assert element.get("type") == "file"
         assert element.find("driver").get("type") == "qcow2"
-        assert canonical(element.find("source")) == xml(source)
+        name = 'name="v"' if block and not hotplug else ""
+        assert canonical(element.find("source")) == xml(
+            f"""<source file="/cbt/v.qcow2" {name}>
+                  <dataStore type="{kind}"><format type="raw"/>
+                    <source {"dev" if block else "file"}="{image}"/>
+                  </dataStore>
+                </source>"""
+        )
 
     def test_host_disks(self) -> None:
         element = disk({"hostDisk": {"path": "/data/d.img"}}, applyCBT={"v": "/cbt/v.qcow2"})
