@@ -86,6 +86,20 @@ cdef extern from "writer.hpp" namespace "kv" nogil:
     void attr_close(Writer& w)
 
 
+cdef extern from "device_names.hpp" namespace "kv" nogil:
+    struct DeviceName:
+        Value given
+        unsigned int number
+        bool none
+
+    cppclass DeviceNames:
+        void clear()
+        void keep(Text disk, Value name, Text prefix)
+        DeviceName name(Text disk)
+
+    void put_letters(Writer& w, unsigned int number)
+
+
 cdef extern from "parse.hpp" namespace "kv" nogil:
     cppclass Parser:
         const char* parse(const char* json, size_t size)
@@ -113,6 +127,10 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value tscFrequency
     struct VolumeStatus:
         Value name, target, phase, persistentVolumeClaimInfo, hotplugVolume
+    struct ClaimInfo:
+        Value filesystemOverhead, capacity, requests
+    struct ClaimSize:
+        Value storage
 
     struct Domain:
         Value chassis, clock, cpu, devices, features, firmware, ioThreads, ioThreadsPolicy, launchSecurity, machine
@@ -194,8 +212,12 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value changedBlockTracking
     struct DiskTarget:
         Value bus, readonly, pciAddress, reservation, tray
+    struct DiskGist:
+        Value disk, lun, cdrom, dedicatedIOThread
     struct BlockSize:
         Value custom, matchVolume
+    struct MatchVolume:
+        Value enabled
     struct CustomBlockSize:
         Value logical, physical, discardGranularity
     struct Interface:
@@ -311,6 +333,10 @@ cdef extern from "build.hpp" namespace "kv" nogil:
         bool has_io_threads
         bool place_on_root
         int root_slot
+        uint64_t disks, dedicated_disks, shared_virtio_disks
+        bool scsi_disk, dedicated_scsi_disk, usb_disk, io_thread_pool
+        uint64_t next_dedicated_thread, next_auto_thread
+        DeviceNames virtio_names, scsi_names, other_names
         Error error
 
     # errors are noted, the first one counts

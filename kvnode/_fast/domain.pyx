@@ -29,6 +29,7 @@ include "launch_security.pyx"
 include "pci.pyx"
 include "volumes.pyx"
 include "disks.pyx"
+include "filesystems.pyx"
 include "interfaces.pyx"
 include "hostdevs.pyx"
 include "controllers.pyx"
@@ -64,6 +65,7 @@ cdef void write_domain(Build& b) noexcept nogil:
     write_controllers(b)
     write_graphics(b)
     write_disks(b)
+    write_filesystems(b)
     write_inputs(b)
     write_console(b)
     write_small_devices(b)  # watchdog, then rng

@@ -63,6 +63,7 @@ cdef void begin(Build& b) noexcept nogil:
     derive_firmware(b)
     derive_topology(b)
     derive_volumes(b)
+    derive_iothreads(b)
     derive_pci(b)
 
 

@@ -5,6 +5,7 @@
 #pragma once
 #include <string>
 
+#include "device_names.hpp"
 #include "fields.hpp"
 #include "names.hpp"
 #include "parse.hpp"
@@ -72,6 +73,13 @@ struct Build {
 
     bool place_on_root = false;  // PCI devices get a slot of the root complex
     int root_slot = 0;           // the last one given
+
+    // what the list of disks amounts to, and where the assignment of I/O threads to them stands
+    uint64_t disks = 0, dedicated_disks = 0, shared_virtio_disks = 0;
+    bool scsi_disk = false, dedicated_scsi_disk = false, usb_disk = false;
+    bool io_thread_pool = false;  // every virtio disk is served by all threads
+    uint64_t next_dedicated_thread = 0, next_auto_thread = 0;
+    DeviceNames virtio_names, scsi_names, other_names;
 
     std::string scratch;  // for putting a key together
 

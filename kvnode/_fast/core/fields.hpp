@@ -15,6 +15,7 @@ KV_FIELDS(Status, VSOCKCID, currentCPUTopology, interfaces, memory, runtimeUser,
 KV_FIELDS(TopologyHints, tscFrequency);
 KV_FIELDS(VolumeStatus, name, target, phase, persistentVolumeClaimInfo, hotplugVolume);
 KV_FIELDS(ClaimInfo, filesystemOverhead, capacity, requests);
+KV_FIELDS(ClaimSize, storage);
 
 // --- domain -------------------------------------------------------------------------------------------------------
 KV_FIELDS(Domain, chassis, clock, cpu, devices, features, firmware, ioThreads, ioThreadsPolicy, launchSecurity, machine, memory,
@@ -63,7 +64,9 @@ KV_FIELDS(Devices, autoattachGraphicsDevice, autoattachMemBalloon, autoattachPod
 KV_FIELDS(Disk, name, disk, lun, cdrom, bootOrder, serial, dedicatedIOThread, cache, io, tag, blockSize, shareable, errorPolicy,
           changedBlockTracking);
 KV_FIELDS(DiskTarget, bus, readonly, pciAddress, reservation, tray);
+KV_FIELDS(DiskGist, disk, lun, cdrom, dedicatedIOThread);  // of Disk: what is asked of all disks beforehand
 KV_FIELDS(BlockSize, custom, matchVolume);
+KV_FIELDS(MatchVolume, enabled);
 KV_FIELDS(CustomBlockSize, logical, physical, discardGranularity);
 KV_FIELDS(Interface, name, model, bridge, slirp, masquerade, sriov, macvtap, passt, passtBinding, binding, ports, portRanges,
           macAddress, bootOrder, pciAddress, dhcpOptions, tag, acpiIndex, state);
