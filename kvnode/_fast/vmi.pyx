@@ -66,6 +66,7 @@ cdef void begin(Build& b) noexcept nogil:
     derive_topology(b)
     derive_volumes(b)
     derive_pci(b)
+    derive_pinning(b)
 
 
 cdef void derive_launch_security(Build& b) noexcept nogil:
