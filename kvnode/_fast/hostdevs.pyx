@@ -1,14 +1,15 @@
-# <hostdev>: devices of the host given to the guest. In the order of the reference (converter/compute/host_device.go):
-# generic host devices, GPUs, network cards of SR-IOV. Which device of the host each gets is found in the context:
+# <hostdev>: devices of the host given to the guest. In the order of the reference
+# (converter/compute/host_device.go): generic host devices, GPUs, network cards of SR-IOV. Which device of the
+# host each gets is found in the context:
 #
-#     env             what a device plugin left in the environment: PCI_RESOURCE_VENDOR_COM_NAME=0000:81:00.0,0000:82:00.0
+#     env             of a device plugin: PCI_RESOURCE_VENDOR_COM_NAME=0000:81:00.0,0000:82:00.0
 #     resourceClaims  what a DRA driver allocated: claim -> request -> its pciBusID or mdevUUID
 #     networkInfo     the PCI address behind each SR-IOV network
 #
 # Rules: pkg/virt-launcher/virtwrap/device/hostdevice.
 
 cdef void bind_host_devices(Build& b, ContextData& c) noexcept nogil:
-    """Indexes the context's claims, and its networks by name: device/hostdevice/sriov/pcipool_netstatus.go:32."""
+    """Indexes the context's claims, and its networks by name: hostdevice/sriov/pcipool_netstatus.go:34."""
     cdef NetworkInfo info
     cdef NetworkInfoInterface interface
     cdef DeviceInfo device
@@ -31,7 +32,7 @@ cdef void write_host_devices(Build& b) noexcept nogil:
     write_sriov(b)
 
 
-# --- addresses that device plugins left in the environment --------------------------------------------------------------
+# --- addresses that device plugins left in the environment --------------------------------------------------
 
 cdef void open_pool(Build& b) noexcept nogil:
     """A kind of device begins: each list of devices and each kind has all addresses again."""
@@ -42,7 +43,7 @@ cdef void open_pool(Build& b) noexcept nogil:
 cdef Text next_address(Build& b, const char* prefix, HostDevice& f, Value* source) noexcept nogil:
     """The next address of the device's resource that no device of this pool has; empty when there is none.
 
-    An address may be listed under several resources: device/hostdevice/addresspool.go:72. `source`: the variable.
+    An address may be listed under several resources: hostdevice/addresspool.go:68. `source`: the variable.
     """
     cdef Text resource = str_of(b, f.deviceName)
     cdef Text all, address
@@ -69,12 +70,12 @@ cdef Text next_address(Build& b, const char* prefix, HostDevice& f, Value* sourc
 
 
 cdef bint is_claimed(Build& b, HostDevice& f) noexcept nogil:
-    """Whether a device comes by a resource claim (DRA) rather than from a device plugin: pkg/dra/utils.go:33."""
+    """Whether a device comes by a resource claim (DRA) rather than from a plugin: pkg/dra/utils.go:37."""
     return str_of(b, f.deviceName).size == 0 and (present(f.claimName) or present(f.requestName))
 
 
 cdef void count_devices(Build& b, Value devices, int64_t found) noexcept nogil:
-    """Every device of a plugin must have got exactly one address: device/hostdevice/generic/hostdev.go:86."""
+    """Every device of a plugin must have got exactly one address: hostdevice/generic/hostdev.go:90."""
     cdef Items it = items_of(b, devices)
     cdef HostDevice f
     cdef int64_t wanted = 0
@@ -82,14 +83,14 @@ cdef void count_devices(Build& b, Value devices, int64_t found) noexcept nogil:
         bind(b, it.value, &f)
         wanted += not is_claimed(b, f)
     if wanted > 0 and wanted != found:
-        reject(b, devices, b"must each have one address in the context's env (PCI_RESOURCE_..., MDEV_PCI_RESOURCE_... "
-                           b"or USB_RESOURCE_... and the resource's name)")
+        reject(b, devices, b"must each have one address in the context's env "
+                           b"(PCI_RESOURCE_, MDEV_PCI_RESOURCE_ or USB_RESOURCE_ and the resource's name)")
 
 
-# --- generic devices and GPUs -------------------------------------------------------------------------------------------
+# --- generic devices and GPUs -------------------------------------------------------------------------------
 
 cdef void write_generic_devices(Build& b) noexcept nogil:
-    """All PCI devices, then mediated ones, then USB, then claimed ones: device/hostdevice/generic/hostdev.go:40."""
+    """All PCI devices, then mediated ones, then USB, then claimed ones: hostdevice/generic/hostdev.go:43."""
     cdef Value devices = b.devices.hostDevices
     cdef int64_t found
     if not present(devices):
@@ -102,7 +103,7 @@ cdef void write_generic_devices(Build& b) noexcept nogil:
 
 
 cdef void write_gpus(Build& b) noexcept nogil:
-    """The same without USB; a GPU may have a display: device/hostdevice/gpu/hostdev.go:43."""
+    """The same without USB; a GPU may have a display: hostdevice/gpu/hostdev.go:43."""
     cdef Value devices = b.devices.gpus
     cdef int64_t found
     if not present(devices):
@@ -173,7 +174,7 @@ cdef void write_mdev(Build& b, Text uuid, Value source, const char* model, const
 
 
 cdef int64_t write_usb_devices(Build& b, Value devices) noexcept nogil:
-    """A USB device is named by bus and device number, "1:4": device/hostdevice/hostdev.go:196."""
+    """A USB device is named by bus and device number, "1:4": hostdevice/hostdev.go:197."""
     cdef Items it = items_of(b, devices)
     cdef HostDevice f
     cdef Value source
@@ -217,7 +218,7 @@ cdef size_t find_lone_colon(Text s) noexcept nogil:
     return at
 
 
-# --- displays of vGPUs: device/hostdevice/hostdev.go:52-99, 150-180 -----------------------------------------------------
+# --- displays of vGPUs: hostdevice/hostdev.go:55-97, 141-180 -----------------------------------------
 
 cdef bint any_display(Build& b, Value devices) noexcept nogil:
     """Whether any device says something about a display; if none does, the first vGPU has one."""
@@ -264,10 +265,10 @@ cdef bint is_framebuffer_on(Build& b, VgpuDisplay& display, bint otherwise) noex
     return bool_or(b, state.enabled, otherwise)
 
 
-# --- devices of resource claims: device/hostdevice/dra ------------------------------------------------------------------
+# --- devices of resource claims: hostdevice/dra ------------------------------------------------------
 
 cdef void write_claimed_devices(Build& b, Value devices, const char* prefix, bint gpu) noexcept nogil:
-    """Devices that a DRA driver allocated. One with an mdevUUID is mediated, though its parent has a pciBusID as well."""
+    """Devices of a DRA driver. One with an mdevUUID is mediated, though its parent may lend it a pciBusID."""
     cdef Items it = items_of(b, devices)
     cdef HostDevice f
     cdef ClaimedDevice device
@@ -304,7 +305,7 @@ cdef void find_claimed(Build& b, Value at, Value claim, Value request, ClaimedDe
                   b"has no mdevUUID or pciBusID for this request in the context's resourceClaims")
 
 
-# --- pieces -------------------------------------------------------------------------------------------------------------
+# --- pieces -------------------------------------------------------------------------------------------------
 
 cdef void write_pci_source(Build& b, Value source, Text address) noexcept nogil:
     """The device's address on the host."""

@@ -1,5 +1,5 @@
-# <interface>: network cards that QEMU emulates, pkg/virt-launcher/virtwrap/converter/network/configurator.go. Those of
-# SR-IOV are host devices (hostdevs.pyx).
+# <interface>: network cards that QEMU emulates, pkg/virt-launcher/virtwrap/converter/network/configurator.go.
+# Those of SR-IOV are host devices (hostdevs.pyx).
 
 # A tap device takes no more queues: converter/network/virtio-queues.go:30.
 cdef uint64_t MOST_QUEUES = 256
@@ -33,7 +33,7 @@ cdef void index_networks(Build& b) noexcept nogil:
 
 
 cdef void index_interface_status(Build& b) noexcept nogil:
-    """status.interfaces by name, the first of equal names: pkg/network/vmispec/interface.go:103."""
+    """status.interfaces by name, the first of equal names: pkg/network/vmispec/interface.go:102."""
     cdef Items it = items_of(b, b.status.interfaces)
     cdef InterfaceStatus status
     cdef Text name
@@ -46,7 +46,7 @@ cdef void index_interface_status(Build& b) noexcept nogil:
 
 
 cdef bint is_tap(Build& b, Interface& f) noexcept nogil:
-    """Whether the network set-up left a tap device for this interface, as it does for bridge and masquerade."""
+    """Whether the network set-up left a tap device for this interface, as for bridge and masquerade."""
     return same_as(str_of(b, b.ctx.attachment.get(text(f.name))), b"tap")
 
 
@@ -116,7 +116,7 @@ cdef void write_nic_driver(Build& b, Interface& f) noexcept nogil:
     end(b.w, b"driver")
 
 
-# --- passt: converter/network/passt.go --------------------------------------------------------------------------------
+# --- passt: converter/network/passt.go ----------------------------------------------------------------------
 
 cdef void write_passt_source(Build& b, Value at, Interface& f) noexcept nogil:
     """passt binds to the pod's network device, which the network set-up reports in the status."""
@@ -162,7 +162,7 @@ cdef void write_istio_ports(Build& b) noexcept nogil:
 
 
 cdef bint is_port_of(Build& b, Port& port, const char* protocol) noexcept nogil:
-    """TCP is the default. Negative ports and other protocols are passed over: passt.go:60."""
+    """TCP is the default. Negative ports and other protocols are passed over: passt.go:55."""
     cdef Text name = str_of(b, port.protocol)
     if int_or(b, port.port, 0) < 0:
         return False

@@ -1,5 +1,6 @@
-# Host NUMA cells handed through to the guest, where cpu.numa.guestMappingPassthrough asks for it: a guest cell for each host
-# cell that vCPUs are pinned to, backed by huge pages of that cell. pkg/virt-launcher/virtwrap/converter/vcpu/vcpu.go:622.
+# Host NUMA cells handed through to the guest, where cpu.numa.guestMappingPassthrough asks for it: a guest
+# cell for each host cell that vCPUs are pinned to, backed by huge pages of that cell.
+# pkg/virt-launcher/virtwrap/converter/vcpu/vcpu.go:622.
 
 cdef bint wants_host_numa(Build& b) noexcept nogil:
     cdef Numa numa
@@ -58,9 +59,11 @@ cdef void share_memory(Build& b) noexcept nogil:
     cdef uint64_t size = memory_or(b, guest_memory(b), 0)
     cdef uint64_t page, pages
     bind(b, b.memory.hugepages, &hugepages)
+    if not present(b.domain.memory):
+        reject_in(b, b.spec.domain, b"memory", b"must have hugepages, which guestMappingPassthrough takes")
+        return
     if not present(b.memory.hugepages):
-        reject_in(b, b.domain.memory if present(b.domain.memory) else b.spec.domain, b"hugepages" if present(b.domain.memory) else b"memory.hugepages",
-                  b"must be set: guestMappingPassthrough takes huge pages")
+        reject_in(b, b.domain.memory, b"hugepages", b"must be set: guestMappingPassthrough takes huge pages")
         return
     page = memory_or(b, hugepages.pageSize, 0)
     if page == 0:
@@ -70,7 +73,8 @@ cdef void share_memory(Build& b) noexcept nogil:
     if size % page != 0:
         reject_in(b, b.domain.memory, b"guest", b"must be a multiple of memory.hugepages.pageSize")
     elif pages < b.guest_numa.cells:
-        reject_in(b, b.domain.memory, b"guest", b"must hold at least one huge page for each NUMA cell that vCPUs are pinned to")
+        reject_in(b, b.domain.memory, b"guest",
+                  b"must hold at least one huge page for each NUMA cell that vCPUs are pinned to")
     b.guest_numa.page_bytes = page
     b.guest_numa.pages = pages // b.guest_numa.cells
     b.guest_numa.larger = pages % b.guest_numa.cells
@@ -79,6 +83,7 @@ cdef void share_memory(Build& b) noexcept nogil:
 cdef void write_numa_cells(Build& b) noexcept nogil:
     """<numa>, inside <cpu>."""
     cdef size_t i
+    cdef uint64_t pages
     cdef uint32_t cell = 0
     if b.error.set:
         return
@@ -92,7 +97,8 @@ cdef void write_numa_cells(Build& b) noexcept nogil:
         lit(b.w, b'" cpus="')
         put_cpus(b, b.guest_numa.vcpus, b.guest_numa.start[i], b.guest_numa.start[i + 1])
         lit(b.w, b'" memory="')
-        put_uint(b.w, (b.guest_numa.pages + (1 if cell < b.guest_numa.larger else 0)) * b.guest_numa.page_bytes)
+        pages = b.guest_numa.pages + (1 if cell < b.guest_numa.larger else 0)
+        put_uint(b.w, pages * b.guest_numa.page_bytes)
         lit(b.w, b'" unit="b"/>')
         cell += 1
     end(b.w, b"numa")

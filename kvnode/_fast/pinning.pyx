@@ -1,8 +1,9 @@
-# <cputune>: guest CPUs, I/O threads and the emulator on host CPUs of their own, where cpu.dedicatedCpuPlacement asks for it.
-# pkg/virt-launcher/virtwrap/converter/vcpu/vcpu.go; what guestMappingPassthrough makes of the pins is in numa.pyx.
+# <cputune>: guest CPUs, I/O threads and the emulator on host CPUs of their own, where
+# cpu.dedicatedCpuPlacement asks for it. pkg/virt-launcher/virtwrap/converter/vcpu/vcpu.go; what
+# guestMappingPassthrough makes of the pins is in numa.pyx.
 
 cdef void bind_host_cpus(Build& b, ContextData& c) noexcept nogil:
-    """The pod's CPUs as cores of NUMA cells: vcpu/vcpu.go:153. A CPU without siblings is a core of one thread."""
+    """The pod's CPUs as cores of NUMA cells: vcpu/vcpu.go:149. A CPU without siblings is a core."""
     cdef Items it = items_of(b, c.f.cpuSet)
     cdef Items cells
     cdef HostTopology topology
@@ -75,11 +76,11 @@ cdef void derive_pinning(Build& b) noexcept nogil:
                   b"give the VM whole host cores, or drop guestMappingPassthrough")
     else:
         reject_in(b, b.domain.cpu, b"dedicatedCpuPlacement",
-                  b"needs more host CPUs: the context's cpuSet and topology leave fewer than one for each vCPU")
+                  b"needs more host CPUs: the context's cpuSet and topology have none for some vCPUs")
 
 
 cdef void write_pinning(Build& b) noexcept nogil:
-    """<cputune> and <numatune>. I/O threads of the supplemental pool take their CPUs before the emulator does."""
+    """<cputune> and <numatune>. I/O threads of the supplemental pool take CPUs before the emulator does."""
     cdef uint64_t pool_threads
     if not b.dedicated_cpus or b.error.set:
         return
@@ -103,7 +104,7 @@ cdef void write_pinning(Build& b) noexcept nogil:
 
 
 cdef uint64_t pinned_pool_threads(Build& b) noexcept nogil:
-    """How many I/O threads the policy supplementalPool asks for, else 0: converter/iothreads/iothreads.go:106."""
+    """How many I/O threads the policy supplementalPool asks for, else 0: iothreads/iothreads.go:110."""
     cdef IoThreads threads
     if not same_as(str_of(b, b.domain.ioThreadsPolicy), b"supplementalPool"):
         return 0
@@ -115,12 +116,12 @@ cdef void take_cpus_of_pool(Build& b, uint64_t count) noexcept nogil:
     while b.io_thread_pins.size() < count:
         if not b.cpu_pool.one(b.io_thread_pins):
             reject_in(b, b.domain.ioThreads, b"supplementalPoolThreadCount",
-                      b"needs more host CPUs: the vCPUs leave the context's cpuSet fewer than one for each I/O thread")
+                      b"needs more host CPUs: the vCPUs leave none of cpuSet for some I/O threads")
             return
 
 
 cdef void take_cpus_of_emulator(Build& b, uint64_t pool_threads) noexcept nogil:
-    """One CPU with isolateEmulatorThread, two where the annotation asks for an even total: vcpu/vcpu.go:443."""
+    """One CPU with isolateEmulatorThread, two where an annotation asks for an even total: vcpu/vcpu.go:449."""
     cdef uint64_t wanted = 1
     if not bool_or(b, b.cpu.isolateEmulatorThread, False):
         return
@@ -132,7 +133,7 @@ cdef void take_cpus_of_emulator(Build& b, uint64_t pool_threads) noexcept nogil:
     while b.emulator_pins.size() < wanted:
         if not b.cpu_pool.one(b.emulator_pins):
             reject_in(b, b.domain.cpu, b"isolateEmulatorThread",
-                      b"needs a host CPU more than the context's cpuSet leaves beside the vCPUs and I/O threads")
+                      b"needs more host CPUs: vCPUs and I/O threads leave none of cpuSet for the emulator")
             return
 
 
@@ -155,12 +156,11 @@ cdef void write_pool_pins(Build& b) noexcept nogil:
 
 
 cdef void write_io_thread_pins(Build& b) noexcept nogil:
-    """Shared and dedicated I/O threads have no CPUs of their own, they share the emulator's or the vCPUs': vcpu/vcpu.go:392."""
+    """Other I/O threads have no CPUs of their own, but share the emulator's or the vCPUs': vcpu/vcpu.go:403."""
     cdef uint64_t thread, size
     cdef uint64_t start = 0
     if b.io_threads == 0:
-        reject_in(b, b.domain.ioThreadsPolicy if present(b.domain.ioThreadsPolicy) else b.vmi.spec, b"",
-                  b"leaves no I/O thread to pin: add a disk, or drop the policy")
+        reject(b, b.domain.ioThreadsPolicy, b"leaves no I/O thread to pin: add a disk, or drop the policy")
         return
     if not b.emulator_pins.empty():
         open_io_thread_pin(b, 1)
@@ -168,7 +168,8 @@ cdef void write_io_thread_pins(Build& b) noexcept nogil:
         lit(b.w, b'"/>')
         return
     if b.ctx.cpus.set.size() < b.vcpus:
-        reject_in(b, b.domain.cpu, b"dedicatedCpuPlacement", b"needs as many host CPUs in the context's cpuSet as there are vCPUs")
+        reject_in(b, b.domain.cpu, b"dedicatedCpuPlacement",
+                  b"needs as many host CPUs in the context's cpuSet as there are vCPUs")
         return
     for thread in range(1, b.io_threads + 1):
         open_io_thread_pin(b, thread)

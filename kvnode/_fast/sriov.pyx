@@ -1,12 +1,12 @@
-# <hostdev> for network cards of SR-IOV: pkg/virt-launcher/virtwrap/device/hostdevice/sriov. Other interfaces are in
-# interfaces.pyx, which also indexes the networks and the status.
+# <hostdev> for network cards of SR-IOV: pkg/virt-launcher/virtwrap/device/hostdevice/sriov. Other interfaces
+# are in interfaces.pyx, which also indexes the networks and the status.
 
 cdef void write_sriov(Build& b) noexcept nogil:
     """Cards whose address Multus reports, then those of resource claims."""
     cdef Items it = items_of(b, b.devices.interfaces)
     cdef Interface f
     cdef Network network
-    cdef bint claimed = False
+    cdef bint any_claimed = False
     open_pool(b)
     while next_item(it):
         bind(b, it.value, &f)
@@ -14,10 +14,17 @@ cdef void write_sriov(Build& b) noexcept nogil:
             continue
         bind(b, b.networks.get(str_of(b, f.name)), &network)
         if present(network.resourceClaim):
-            claimed = True
+            any_claimed = True
         elif is_plugged(b, f):
             write_sriov_card(b, it.value, f, take_sriov_address(b, it.value, f))
-    it = items_of(b, b.devices.interfaces if claimed else Value())
+    if any_claimed:
+        write_claimed_cards(b)
+
+
+cdef void write_claimed_cards(Build& b) noexcept nogil:
+    cdef Items it = items_of(b, b.devices.interfaces)
+    cdef Interface f
+    cdef Network network
     while next_item(it):
         bind(b, it.value, &f)
         if not present(f.sriov):
@@ -28,9 +35,9 @@ cdef void write_sriov(Build& b) noexcept nogil:
 
 
 cdef bint is_plugged(Build& b, Interface& f) noexcept nogil:
-    """Whether Multus has plugged the card into the pod: it is in the context's networkInfo, or the status says so.
+    """Whether Multus has plugged the card into the pod: the context's networkInfo or the status says so.
 
-    A card still to be plugged is left out: sriov/hostdev.go:46.
+    A card still to be plugged is left out: sriov/hostdev.go:44.
     """
     cdef InterfaceStatus status
     if b.ctx.sriov.has(text(f.name)):
@@ -40,7 +47,7 @@ cdef bint is_plugged(Build& b, Interface& f) noexcept nogil:
 
 
 cdef bint lists_source(Text sources, Text wanted) noexcept nogil:
-    """Whether "domain, guest-agent, multus-status" has the source wanted: pkg/network/vmispec/infosource.go:59."""
+    """Whether "domain, guest-agent, multus-status" has the one wanted: pkg/network/vmispec/infosource.go:57."""
     cdef size_t at = 0
     cdef size_t stop
     cdef Text one
@@ -59,13 +66,13 @@ cdef bint lists_source(Text sources, Text wanted) noexcept nogil:
 
 
 cdef Value take_sriov_address(Build& b, Value at, Interface& f) noexcept nogil:
-    """The address of the interface's network, given out once: sriov/pcipool_netstatus.go:62."""
+    """The address of the interface's network, given out once: sriov/pcipool_netstatus.go:64."""
     cdef Text name = text(f.name)
     cdef Value address = b.ctx.sriov.get(name)
     if not present(address):
-        reject_in(b, at, b"sriov", b"needs the PCI address of this interface's network in the context's networkInfo")
+        reject_in(b, at, b"sriov", b"needs its network's PCI address in the context's networkInfo")
     elif b.device_taken.has(name):
-        reject_in(b, at, b"name", b"must be unique: the PCI address of this network is given to another interface")
+        reject_in(b, at, b"name", b"must be unique: another interface has the PCI address of this network")
     b.device_taken.put(name, address, 0)
     return address
 
@@ -76,7 +83,7 @@ cdef Value claimed_card(Build& b, Value at) noexcept nogil:
     bind(b, at, &claim)
     find_claimed(b, at, claim.claimName, claim.requestName, &device)
     if str_of(b, device.pciBusID).size == 0:
-        reject_in(b, at, b"claimName", b"must be a PCI device: the context's resourceClaims have no pciBusID for it")
+        reject_in(b, at, b"claimName", b"must be a PCI device: resourceClaims has no pciBusID for it")
     return device.pciBusID
 
 
