@@ -17,7 +17,8 @@ cdef void map_guest_numa(Build& b) noexcept nogil:
     """Sorts the pinned vCPUs by host cell, and shares the guest's memory among the cells in whole pages."""
     b.guest_numa.mapped = True
     sort_vcpus_by_cell(b)
-    share_memory(b)
+    if not b.error.set:
+        share_memory(b)
 
 
 cdef void sort_vcpus_by_cell(Build& b) noexcept nogil:

@@ -121,7 +121,7 @@ cdef void take_cpus_of_pool(Build& b, uint64_t count) noexcept nogil:
 
 
 cdef void take_cpus_of_emulator(Build& b, uint64_t pool_threads) noexcept nogil:
-    """One CPU with isolateEmulatorThread, two where an annotation asks for an even total: vcpu/vcpu.go:449."""
+    """One CPU with isolateEmulatorThread, two where an annotation wants an even total: vcpu/vcpu.go:449."""
     cdef uint64_t wanted = 1
     if not bool_or(b, b.cpu.isolateEmulatorThread, False):
         return
@@ -156,7 +156,7 @@ cdef void write_pool_pins(Build& b) noexcept nogil:
 
 
 cdef void write_io_thread_pins(Build& b) noexcept nogil:
-    """Other I/O threads have no CPUs of their own, but share the emulator's or the vCPUs': vcpu/vcpu.go:403."""
+    """Other I/O threads have no CPUs of their own but share the emulator's or vCPUs': vcpu/vcpu.go:403."""
     cdef uint64_t thread, size
     cdef uint64_t start = 0
     if b.io_threads == 0:

@@ -47,7 +47,7 @@ cdef bint is_plugged(Build& b, Interface& f) noexcept nogil:
 
 
 cdef bint lists_source(Text sources, Text wanted) noexcept nogil:
-    """Whether "domain, guest-agent, multus-status" has the one wanted: pkg/network/vmispec/infosource.go:57."""
+    """Whether "domain, guest-agent, multus-status" has the one wanted: vmispec/infosource.go:57."""
     cdef size_t at = 0
     cdef size_t stop
     cdef Text one
