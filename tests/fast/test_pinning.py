@@ -178,10 +178,10 @@ def test_a_policy_without_disks_leaves_no_io_thread_to_pin() -> None:
     assert error_field(fragment, cpuSet=[0], topology=HOST) == "spec.domain.ioThreadsPolicy"
 
 
-# --- NUMA cells handed through ----------------------------------------------------------------------------------------
+# --- NUMA cells handed through ------------------------------------------------------------------------------
 
 HUGE = {"guest": "64Mi", "hugepages": {"pageSize": "2Mi"}}
-PASSTHROUGH = {"numa": {"guestMappingPassthrough": {}}}
+PASSTHROUGH: dict[str, Any] = {"numa": {"guestMappingPassthrough": {}}}
 
 
 def test_a_guest_cell_for_each_host_cell() -> None:
@@ -240,7 +240,7 @@ def test_a_sibling_that_no_cell_lists() -> None:
     assert error_field(fragment, cpuSet=[0, 7], topology=host) == "context.topology"
 
 
-# --- any host ---------------------------------------------------------------------------------------------------------
+# --- any host -----------------------------------------------------------------------------------------------
 
 
 @given(
@@ -255,7 +255,9 @@ def test_each_vcpu_has_a_cpu_of_its_own(widths: list[list[int]], left_out: set[i
     ours = [cpu["id"] for one in cells for cpu in one["cpus"] if cpu["id"] not in left_out]
     fragment = vmi({"cores": cores})
     if len(ours) < cores:
-        assert error_field(fragment, cpuSet=ours, topology={"numa_cells": cells}).endswith("dedicatedCpuPlacement")
+        assert error_field(fragment, cpuSet=ours, topology={"numa_cells": cells}).endswith(
+            "dedicatedCpuPlacement"
+        )
         return
     found = pins(fragment, ours, {"numa_cells": cells})
     assert len(found) == len(set(found)) == cores
