@@ -53,9 +53,14 @@ cdef void put_device_address(Build& b, Value wanted) noexcept nogil:
     cdef Text s = str_of(b, wanted)
     if s.size == 0:
         put_pci_address(b)
-        return
+    else:
+        put_address_of(b, wanted, s)
+
+
+cdef void put_address_of(Build& b, Value source, Text s) noexcept nogil:
+    """The <address/> that `s` names, which comes from the value `source`."""
     if not is_pci_address(s):
-        reject(b, wanted, b"must be a PCI address such as 0000:81:11.1 (domain:bus:slot.function)")
+        reject(b, source, b"must be a PCI address such as 0000:81:11.1 (domain:bus:slot.function)")
         return
     close_tag(b.w)
     lit(b.w, b'<address type="pci" domain="0x')

@@ -5,6 +5,7 @@
 #pragma once
 #include <string>
 
+#include "cpus.hpp"
 #include "device_names.hpp"
 #include "fields.hpp"
 #include "names.hpp"
@@ -27,6 +28,8 @@ struct ContextData {
     bool kvm_available = false, allow_emulation = false, free_page_reporting = false, bochs_for_efi = false;
     bool serial_console_log = false, pci_numa_aware = false, efi_secure_loader = false, efi_auto_selection = false;
     uint64_t balloon_period = 0;
+    HostCpus cpus;
+    Names sriov, claims;  // network -> PCI address; resource claim -> its requests
 };
 
 struct Error {
@@ -66,6 +69,16 @@ struct Build {
     uint64_t cores = 1, sockets = 1, threads = 1;             // topology as requested now
     uint64_t vcpus = 1;                                       // their product
     uint64_t max_vcpus = 1;                                   // with maxSockets, where hotplug is supported
+
+    // CPUs: the host CPU of each vCPU, and what is left of the pod's
+    bool dedicated_cpus = false;
+    std::vector<uint32_t> vcpu_pins, io_thread_pins, emulator_pins;
+    CpuPool cpu_pool;
+    GuestNuma guest_numa;
+
+    // interfaces and host devices
+    Names networks, interface_status;  // name -> the network, its entry in status.interfaces; filled when they are asked for
+    Names device_cursor, device_taken; // resource -> how far its addresses are used up; addresses given out
 
     // left by one section for a later one
     uint64_t io_threads = 0, auto_threads = 0;

@@ -14,6 +14,7 @@ KV_FIELDS(Spec, architecture, domain, networks, startStrategy, terminationGraceP
 KV_FIELDS(Status, VSOCKCID, currentCPUTopology, interfaces, memory, runtimeUser, topologyHints, volumeStatus);
 KV_FIELDS(TopologyHints, tscFrequency);
 KV_FIELDS(VolumeStatus, name, target, phase, persistentVolumeClaimInfo, hotplugVolume);
+KV_FIELDS(InterfaceStatus, name, podInterfaceName, infoSource);
 KV_FIELDS(ClaimInfo, filesystemOverhead, capacity, requests);
 KV_FIELDS(ClaimSize, storage);
 
@@ -88,6 +89,7 @@ KV_FIELDS(VgpuDisplay, enabled, ramFB);
 // --- networks and volumes -----------------------------------------------------------------------------------------
 KV_FIELDS(Network, name, pod, multus, resourceClaim);
 KV_FIELDS(Multus, networkName, default_);
+KV_FIELDS(ResourceClaim, claimName, requestName);
 KV_FIELDS(Volume, name, hostDisk, persistentVolumeClaim, cloudInitNoCloud, cloudInitConfigDrive, sysprep, containerDisk, ephemeral,
           emptyDisk, dataVolume, configMap, secret, downwardAPI, serviceAccount, downwardMetrics, memoryDump, containerPath);
 KV_FIELDS(HostDisk, path, type, capacity, shared);
@@ -95,7 +97,8 @@ KV_FIELDS(HostDisk, path, type, capacity, shared);
 // --- what the node knows: the converter context -------------------------------------------------------------------
 KV_FIELDS(Context, architecture, kvmAvailable, allowEmulation, cpuSet, topology, isBlockPVC, isBlockDV, disksInfo, hotplugVolumes,
           permanentVolumes, smbios, efi, memBalloonStatsPeriod, freePageReporting, bochsForEFIGuests, serialConsoleLog,
-          volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT);
+          volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT,
+          resourceClaims);
 KV_FIELDS(Smbios, manufacturer, product, version, sku, family);
 KV_FIELDS(EfiPaths, code, vars, secureLoader, firmwareAutoSelection);
 KV_FIELDS(HostTopology, numa_cells);
@@ -105,5 +108,9 @@ KV_FIELDS(HostDistance, id, value);
 KV_FIELDS(HostPages, count, unit, size);
 KV_FIELDS(HostMemory, amount, unit);
 KV_FIELDS(DiskInfo, format, backingFile, actualSize, virtualSize);
+KV_FIELDS(NetworkInfo, interfaces);
+KV_FIELDS(NetworkInfoInterface, network, deviceInfo);
+KV_FIELDS(DeviceInfo, pci);
+KV_FIELDS(ClaimedDevice, mdevUUID, pciBusID);
 
 }  // namespace kv
