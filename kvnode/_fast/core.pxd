@@ -1,7 +1,9 @@
 # The C++ core as Cython sees it: kvnode/_fast/core/*.hpp. Only what a section uses is named; the C++ compiler holds the two together.
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool
 from libcpp.string cimport string
+from libcpp.unordered_map cimport unordered_map
+from libcpp.vector cimport vector
 
 
 cdef extern from "tape.hpp" namespace "kv" nogil:
@@ -86,6 +88,20 @@ cdef extern from "writer.hpp" namespace "kv" nogil:
     void attr_close(Writer& w)
 
 
+cdef extern from "device_names.hpp" namespace "kv" nogil:
+    struct DeviceName:
+        Value given
+        unsigned int number
+        bool none
+
+    cppclass DeviceNames:
+        void clear()
+        void keep(Text disk, Value name, Text prefix)
+        DeviceName name(Text disk)
+
+    void put_letters(Writer& w, unsigned int number)
+
+
 cdef extern from "parse.hpp" namespace "kv" nogil:
     cppclass Parser:
         const char* parse(const char* json, size_t size)
@@ -108,11 +124,17 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
     struct Spec:
         Value architecture, domain, networks, startStrategy, volumes
     struct Status:
-        Value VSOCKCID, runtimeUser, topologyHints, volumeStatus
+        Value VSOCKCID, runtimeUser, topologyHints, volumeStatus, interfaces
+    struct InterfaceStatus:
+        Value name, podInterfaceName, infoSource
     struct TopologyHints:
         Value tscFrequency
     struct VolumeStatus:
         Value name, target, phase, persistentVolumeClaimInfo, hotplugVolume
+    struct ClaimInfo:
+        Value filesystemOverhead, capacity, requests
+    struct ClaimSize:
+        Value storage
 
     struct Domain:
         Value chassis, clock, cpu, devices, features, firmware, ioThreads, ioThreadsPolicy, launchSecurity, machine
@@ -194,8 +216,12 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value changedBlockTracking
     struct DiskTarget:
         Value bus, readonly, pciAddress, reservation, tray
+    struct DiskGist:
+        Value disk, lun, cdrom, dedicatedIOThread
     struct BlockSize:
         Value custom, matchVolume
+    struct MatchVolume:
+        Value enabled
     struct CustomBlockSize:
         Value logical, physical, discardGranularity
     struct Interface:
@@ -234,6 +260,8 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value name, pod, multus, resourceClaim
     struct Multus:
         Value networkName, default_
+    struct ResourceClaim:
+        Value claimName, requestName
     struct Volume:
         Value name, hostDisk, persistentVolumeClaim, cloudInitNoCloud, cloudInitConfigDrive, sysprep, containerDisk, ephemeral
         Value emptyDisk, dataVolume, configMap, secret, downwardAPI, serviceAccount, downwardMetrics, memoryDump, containerPath
@@ -244,6 +272,7 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value architecture, kvmAvailable, allowEmulation, cpuSet, topology, isBlockPVC, isBlockDV, disksInfo, hotplugVolumes
         Value permanentVolumes, smbios, efi, memBalloonStatsPeriod, freePageReporting, bochsForEFIGuests, serialConsoleLog
         Value volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT
+        Value resourceClaims
     struct Smbios:
         Value manufacturer, product, version, sku, family
     struct EfiPaths:
@@ -262,6 +291,31 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value amount, unit
     struct DiskInfo:
         Value format, backingFile, actualSize, virtualSize
+    struct NetworkInfo:
+        Value interfaces
+    struct NetworkInfoInterface:
+        Value network, deviceInfo
+    struct DeviceInfo:
+        Value pci
+    struct ClaimedDevice:
+        Value mdevUUID, pciBusID
+
+
+cdef extern from "cpus.hpp" namespace "kv" nogil:
+    cppclass HostCpus:
+        vector[uint32_t] set, threads, core_end, cell_end, cell_id
+        unordered_map[uint32_t, uint32_t] cell_of
+
+    cppclass CpuPool:
+        void reset(const HostCpus& host, uint64_t threads_per_core)
+        uint64_t fit(uint64_t cores, bool may_cross_cells, vector[uint32_t]& out)
+        bool one(vector[uint32_t]& out)
+
+    cppclass GuestNuma:
+        bool mapped
+        uint32_t cells
+        vector[uint32_t] vcpus, start
+        uint64_t page_bytes, pages, larger
 
 
 cdef extern from "build.hpp" namespace "kv" nogil:
@@ -281,6 +335,8 @@ cdef extern from "build.hpp" namespace "kv" nogil:
         bool kvm_available, allow_emulation, free_page_reporting, bochs_for_efi
         bool serial_console_log, pci_numa_aware, efi_secure_loader, efi_auto_selection
         uint64_t balloon_period
+        HostCpus cpus
+        Names sriov, claims
 
     struct Error:
         bool set
@@ -307,10 +363,19 @@ cdef extern from "build.hpp" namespace "kv" nogil:
         Text name, name_space, uid
         bool use_transitional, sev, tdx, secure_execution, iommu, efi_boot
         uint64_t cores, sockets, threads, vcpus, max_vcpus
+        bool dedicated_cpus
+        vector[uint32_t] vcpu_pins, io_thread_pins, emulator_pins
+        CpuPool cpu_pool
+        GuestNuma guest_numa
+        Names networks, interface_status, device_cursor, device_taken
         uint64_t io_threads, auto_threads
         bool has_io_threads
         bool place_on_root
         int root_slot
+        uint64_t disks, dedicated_disks, shared_virtio_disks
+        bool scsi_disk, dedicated_scsi_disk, usb_disk, io_thread_pool
+        uint64_t next_dedicated_thread, next_auto_thread
+        DeviceNames virtio_names, scsi_names, other_names
         Error error
 
     # errors are noted, the first one counts

@@ -6,9 +6,12 @@ reads top to bottom like the XML it writes; they are compiled as one unit. The s
 configurators (pkg/virt-launcher/virtwrap/converter).
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 from libcpp cimport bool
 from libcpp.string cimport string
+from libcpp.unordered_map cimport unordered_map
+from libcpp.unordered_set cimport unordered_set
+from libcpp.vector cimport vector
 from cython.operator cimport dereference
 
 from kvnode._fast.core cimport *
@@ -21,6 +24,7 @@ include "sysinfo.pyx"
 include "topology.pyx"
 include "cpu.pyx"
 include "pinning.pyx"
+include "numa.pyx"
 include "memory.pyx"
 include "iothreads.pyx"
 include "features.pyx"
@@ -29,8 +33,10 @@ include "launch_security.pyx"
 include "pci.pyx"
 include "volumes.pyx"
 include "disks.pyx"
+include "filesystems.pyx"
 include "interfaces.pyx"
 include "hostdevs.pyx"
+include "sriov.pyx"
 include "controllers.pyx"
 include "graphics.pyx"
 include "console.pyx"
@@ -64,6 +70,7 @@ cdef void write_domain(Build& b) noexcept nogil:
     write_controllers(b)
     write_graphics(b)
     write_disks(b)
+    write_filesystems(b)
     write_inputs(b)
     write_console(b)
     write_small_devices(b)  # watchdog, then rng

@@ -1,26 +1,26 @@
 # Where PCI devices sit in the guest. Left to libvirt, unless the manifest asks for an address or for the root
 # complex.
 #
-# The root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex: "true") hands out its slots in a fixed order
-# of devices, pkg/virt-launcher/virtwrap/converter/pci-placement.go:36: interfaces, host devices of type pci,
-# controllers but pcie-root, virtio disks, virtio inputs, watchdog, rng, memballoon. write_domain calls its sections
-# in that order, so a device asks for its address while it is written:
+# The root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex: "true") hands out its slots in one
+# order (pkg/virt-launcher/virtwrap/converter/pci-placement.go:40): interfaces, host devices of type pci,
+# controllers but pcie-root, virtio disks, virtio inputs, watchdog, rng, memballoon. write_domain calls its
+# sections in that order, so a device asks for its address while it is written:
 #
 #     put_pci_address(b)                   a device with no say in its address
 #     put_device_address(b, f.pciAddress)  one that may name it; named ones take no slot
 #
 # Both write an <address/> element or nothing, and close an open start tag first.
 #
-# Placement by host NUMA node (context pciNUMAAwareTopology) moves a host device onto a bus of its node, for which the
-# reference asks the node's sysfs (pkg/util/hardware/hw_utils.go). The context carries no NUMA node of a device, so
-# each is of unknown node here, which the reference leaves where it is, or refuses when guestMappingPassthrough makes
-# it strict: require_numa_node is that rule.
+# Placement by host NUMA node (context pciNUMAAwareTopology) moves a host device onto a bus of its node, for
+# which the reference asks the node's sysfs (pkg/util/hardware/hw_utils.go). The context carries no NUMA node
+# of a device, so each is of unknown node here. The reference leaves such a device where it is, or refuses it if
+# guestMappingPassthrough makes placement strict: require_numa_node is that rule.
 
 cdef int LAST_ROOT_SLOT = 0x1e  # 0x1f is QEMU's SATA controller
 
 
 cdef void derive_pci(Build& b) noexcept nogil:
-    # s390x has no PCIe topology: pkg/virt-launcher/virtwrap/converter/arch/s390x.go:74
+    # s390x has no PCIe topology: pkg/virt-launcher/virtwrap/converter/arch/s390x.go:76
     b.place_on_root = (
         b.ctx.arch != S390X
         and same_as(str_of(b, annotation(b, b"kubevirt.io/placePCIDevicesOnRootComplex")), b"true")
@@ -46,13 +46,21 @@ cdef void put_pci_address(Build& b) noexcept nogil:
 
 
 cdef void put_device_address(Build& b, Value wanted) noexcept nogil:
-    """The address that the manifest names, "0000:81:11.1" (pkg/util/hardware/hw_utils.go:37); none: put_pci_address."""
+    """The address that the manifest names, as "0000:81:11.1" (pkg/util/hardware/hw_utils.go:37).
+
+    None named: put_pci_address.
+    """
     cdef Text s = str_of(b, wanted)
     if s.size == 0:
         put_pci_address(b)
-        return
+    else:
+        put_address_of(b, wanted, s)
+
+
+cdef void put_address_of(Build& b, Value source, Text s) noexcept nogil:
+    """The <address/> that `s` names, which comes from the value `source`."""
     if not is_pci_address(s):
-        reject(b, wanted, b"must be a PCI address such as 0000:81:11.1 (domain:bus:slot.function)")
+        reject(b, source, b"must be a PCI address such as 0000:81:11.1 (domain:bus:slot.function)")
         return
     close_tag(b.w)
     lit(b.w, b'<address type="pci" domain="0x')
@@ -96,11 +104,11 @@ cdef void put_hex_byte(Build& b, int n) noexcept nogil:
 cdef void require_numa_node(Build& b, Value device) noexcept nogil:
     """Called for each host device of type pci: strict placement refuses a device whose NUMA node is unknown.
 
-    pkg/virt-launcher/virtwrap/converter/converter.go:1152-1180, pci-placement.go:287.
+    pkg/virt-launcher/virtwrap/converter/converter.go:1201, pci-placement.go:349.
     """
     cdef Numa numa
     if not b.ctx.pci_numa_aware or b.ctx.arch == S390X or not bool_or(b, b.cpu.dedicatedCpuPlacement, False):
         return
     bind(b, b.cpu.numa, &numa)
     if present(numa.guestMappingPassthrough):
-        reject(b, device, b"cannot be placed by NUMA node, as guestMappingPassthrough asks: its node is not known")
+        reject(b, device, b"has no known NUMA node to be placed by, as guestMappingPassthrough asks")

@@ -27,6 +27,8 @@ cdef void bind_context(Build& b, ContextData& c) noexcept nogil:
     index_object(b, c.attachment, c.f.domainAttachmentByInterface)
     index_object(b, c.cbt, c.f.applyCBT)
     index_object(b, c.env, c.f.env)
+    bind_host_cpus(b, c)
+    bind_host_devices(b, c)
     it = items_of(b, c.f.volumesDiscardIgnore)
     while next_item(it):
         c.discard_ignore.put(str_of(b, it.value), it.value, 0)
@@ -63,7 +65,9 @@ cdef void begin(Build& b) noexcept nogil:
     derive_firmware(b)
     derive_topology(b)
     derive_volumes(b)
+    derive_iothreads(b)
     derive_pci(b)
+    derive_pinning(b)
 
 
 cdef void derive_launch_security(Build& b) noexcept nogil:

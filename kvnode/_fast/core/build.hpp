@@ -5,6 +5,8 @@
 #pragma once
 #include <string>
 
+#include "cpus.hpp"
+#include "device_names.hpp"
 #include "fields.hpp"
 #include "names.hpp"
 #include "parse.hpp"
@@ -26,6 +28,8 @@ struct ContextData {
     bool kvm_available = false, allow_emulation = false, free_page_reporting = false, bochs_for_efi = false;
     bool serial_console_log = false, pci_numa_aware = false, efi_secure_loader = false, efi_auto_selection = false;
     uint64_t balloon_period = 0;
+    HostCpus cpus;
+    Names sriov, claims;  // network -> PCI address; resource claim -> its requests
 };
 
 struct Error {
@@ -66,12 +70,29 @@ struct Build {
     uint64_t vcpus = 1;                                       // their product
     uint64_t max_vcpus = 1;                                   // with maxSockets, where hotplug is supported
 
+    // CPUs: the host CPU of each vCPU, and what is left of the pod's
+    bool dedicated_cpus = false;
+    std::vector<uint32_t> vcpu_pins, io_thread_pins, emulator_pins;
+    CpuPool cpu_pool;
+    GuestNuma guest_numa;
+
+    // interfaces and host devices
+    Names networks, interface_status;  // name -> the network, its entry in status.interfaces; filled when they are asked for
+    Names device_cursor, device_taken; // resource -> how far its addresses are used up; addresses given out
+
     // left by one section for a later one
     uint64_t io_threads = 0, auto_threads = 0;
     bool has_io_threads = false;
 
     bool place_on_root = false;  // PCI devices get a slot of the root complex
     int root_slot = 0;           // the last one given
+
+    // what the list of disks amounts to, and where the assignment of I/O threads to them stands
+    uint64_t disks = 0, dedicated_disks = 0, shared_virtio_disks = 0;
+    bool scsi_disk = false, dedicated_scsi_disk = false, usb_disk = false;
+    bool io_thread_pool = false;  // every virtio disk is served by all threads
+    uint64_t next_dedicated_thread = 0, next_auto_thread = 0;
+    DeviceNames virtio_names, scsi_names, other_names;
 
     std::string scratch;  // for putting a key together
 

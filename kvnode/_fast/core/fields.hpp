@@ -14,7 +14,9 @@ KV_FIELDS(Spec, architecture, domain, networks, startStrategy, terminationGraceP
 KV_FIELDS(Status, VSOCKCID, currentCPUTopology, interfaces, memory, runtimeUser, topologyHints, volumeStatus);
 KV_FIELDS(TopologyHints, tscFrequency);
 KV_FIELDS(VolumeStatus, name, target, phase, persistentVolumeClaimInfo, hotplugVolume);
+KV_FIELDS(InterfaceStatus, name, podInterfaceName, infoSource);
 KV_FIELDS(ClaimInfo, filesystemOverhead, capacity, requests);
+KV_FIELDS(ClaimSize, storage);
 
 // --- domain -------------------------------------------------------------------------------------------------------
 KV_FIELDS(Domain, chassis, clock, cpu, devices, features, firmware, ioThreads, ioThreadsPolicy, launchSecurity, machine, memory,
@@ -63,7 +65,9 @@ KV_FIELDS(Devices, autoattachGraphicsDevice, autoattachMemBalloon, autoattachPod
 KV_FIELDS(Disk, name, disk, lun, cdrom, bootOrder, serial, dedicatedIOThread, cache, io, tag, blockSize, shareable, errorPolicy,
           changedBlockTracking);
 KV_FIELDS(DiskTarget, bus, readonly, pciAddress, reservation, tray);
+KV_FIELDS(DiskGist, disk, lun, cdrom, dedicatedIOThread);  // of Disk: what is asked of all disks beforehand
 KV_FIELDS(BlockSize, custom, matchVolume);
+KV_FIELDS(MatchVolume, enabled);
 KV_FIELDS(CustomBlockSize, logical, physical, discardGranularity);
 KV_FIELDS(Interface, name, model, bridge, slirp, masquerade, sriov, macvtap, passt, passtBinding, binding, ports, portRanges,
           macAddress, bootOrder, pciAddress, dhcpOptions, tag, acpiIndex, state);
@@ -85,6 +89,7 @@ KV_FIELDS(VgpuDisplay, enabled, ramFB);
 // --- networks and volumes -----------------------------------------------------------------------------------------
 KV_FIELDS(Network, name, pod, multus, resourceClaim);
 KV_FIELDS(Multus, networkName, default_);
+KV_FIELDS(ResourceClaim, claimName, requestName);
 KV_FIELDS(Volume, name, hostDisk, persistentVolumeClaim, cloudInitNoCloud, cloudInitConfigDrive, sysprep, containerDisk, ephemeral,
           emptyDisk, dataVolume, configMap, secret, downwardAPI, serviceAccount, downwardMetrics, memoryDump, containerPath);
 KV_FIELDS(HostDisk, path, type, capacity, shared);
@@ -92,7 +97,8 @@ KV_FIELDS(HostDisk, path, type, capacity, shared);
 // --- what the node knows: the converter context -------------------------------------------------------------------
 KV_FIELDS(Context, architecture, kvmAvailable, allowEmulation, cpuSet, topology, isBlockPVC, isBlockDV, disksInfo, hotplugVolumes,
           permanentVolumes, smbios, efi, memBalloonStatsPeriod, freePageReporting, bochsForEFIGuests, serialConsoleLog,
-          volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT);
+          volumesDiscardIgnore, pciNUMAAwareTopology, domainAttachmentByInterface, env, networkInfo, applyCBT,
+          resourceClaims);
 KV_FIELDS(Smbios, manufacturer, product, version, sku, family);
 KV_FIELDS(EfiPaths, code, vars, secureLoader, firmwareAutoSelection);
 KV_FIELDS(HostTopology, numa_cells);
@@ -102,5 +108,9 @@ KV_FIELDS(HostDistance, id, value);
 KV_FIELDS(HostPages, count, unit, size);
 KV_FIELDS(HostMemory, amount, unit);
 KV_FIELDS(DiskInfo, format, backingFile, actualSize, virtualSize);
+KV_FIELDS(NetworkInfo, interfaces);
+KV_FIELDS(NetworkInfoInterface, network, deviceInfo);
+KV_FIELDS(DeviceInfo, pci);
+KV_FIELDS(ClaimedDevice, mdevUUID, pciBusID);
 
 }  // namespace kv
