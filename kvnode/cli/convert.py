@@ -9,6 +9,7 @@ import click
 
 from kvnode.cli import options, output, pure
 from kvnode.cli.manifests import Manifest, read_mapping
+from kvnode.cli.nodecontext import stand_in
 
 
 @click.command("convert")
@@ -19,12 +20,20 @@ from kvnode.cli.manifests import Manifest, read_mapping
     "--context",
     "context_file",
     metavar="FILE",
-    help="What the node knows (CPUs, NUMA cells, block volumes …), as a mapping; see docs/cli.md.",
+    help="What the node knows (CPUs, NUMA cells, block volumes …), as a mapping with the converter's keys.",
 )
 @options.raw
+@options.indent
 @options.form("xml", "json", "yaml", default="xml")
 def command(
-    *, files: tuple[str, ...], arch: str, config: str | None, context_file: str | None, raw: bool, form: str
+    *,
+    files: tuple[str, ...],
+    arch: str,
+    config: str | None,
+    context_file: str | None,
+    raw: bool,
+    indent: bool | None,
+    form: str,
 ) -> None:
     """Turn manifests into libvirt domain XML.
 
@@ -44,7 +53,7 @@ def command(
         for manifest, xml in domains:
             if len(domains) > 1:
                 click.echo(f"<!-- {_comment(manifest)} -->")
-            click.echo(xml)
+            click.echo(output.pretty_xml(xml) if indent or (indent is None and output.is_terminal()) else xml)
         return
     described = [
         {"source": m.source, "namespace": m.namespace, "name": m.name, "xml": xml} for m, xml in domains
@@ -58,11 +67,13 @@ def _convert(
     import kvnode  # noqa: PLC0415 - the native core
 
     vmi = manifest.vmi if raw else pure.admitted(manifest, arch, config)
-    spec = vmi.get("spec")
-    own = spec.get("architecture") if isinstance(spec, dict) else None
-    known = {"architecture": own if isinstance(own, str) and own else arch, "kvmAvailable": True, **context}
     try:
-        return kvnode.convert(vmi, known).decode().rstrip("\n")
+        known = stand_in(vmi, arch, config)
+    except (AttributeError, KeyError, TypeError):
+        # Nobody checked this instance, and its fields have other types than they should: the converter says which.
+        known = {"architecture": arch}
+    try:
+        return kvnode.convert(vmi, {**known, **context}).decode().rstrip("\n")
     except ValueError as error:
         raise pure.field_error(manifest, error) from None
 

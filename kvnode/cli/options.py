@@ -74,6 +74,16 @@ def form(*choices: str, default: str) -> Decorator:
     return decorate
 
 
+def indent(function: Function) -> Function:
+    """``--indent``: XML for people."""
+    return click.option(
+        "--indent/--no-indent",
+        "indent",
+        default=None,
+        help="An element a line, or all on one.  [default: on a terminal]",
+    )(function)
+
+
 def raw(function: Function) -> Function:
     """``--raw``: the manifest has its defaults already."""
     return click.option(

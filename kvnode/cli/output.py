@@ -41,6 +41,14 @@ def size(count: int) -> str:
     return f"{number:.1f} {unit}"
 
 
+def pretty_xml(text: str) -> str:
+    """The same XML, an element a line, for people; only blanks between elements are added."""
+    from xml.dom import minidom  # noqa: PLC0415
+
+    # What is read here was written by the converter a moment ago.
+    return "\n".join(minidom.parseString(text).documentElement.toprettyxml(indent="  ").splitlines())  # noqa: S318
+
+
 def to_json(value: Any) -> str:
     """JSON with two spaces of indentation; text stays readable."""
     return json.dumps(value, indent=2, ensure_ascii=False)

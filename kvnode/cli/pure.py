@@ -65,6 +65,8 @@ def admitted(manifest: Manifest, arch: str, config: Mapping[str, Any] | None) ->
     import kvnode  # noqa: PLC0415
 
     vmi = defaulted(manifest, arch, config)
+    metadata = vmi.setdefault("metadata", {})
+    metadata["namespace"] = metadata.get("namespace") or "default"
     causes = kvnode.validate(vmi, arch, config)
     if causes:
         raise JoinedError([cause_error(manifest, cause) for cause in causes])

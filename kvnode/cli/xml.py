@@ -6,14 +6,15 @@ from pathlib import Path
 
 import click
 
-from kvnode.cli import options
+from kvnode.cli import options, output
 
 
 @click.command("xml")
 @options.vm_name
 @click.option("--adapted", is_flag=True, help="As it was given to the libvirt of this machine.")
+@options.indent
 @options.state_dir
-def command(*, name: str, adapted: bool, state_dir: Path | None) -> None:
+def command(*, name: str, adapted: bool, indent: bool | None, state_dir: Path | None) -> None:
     """Print the libvirt domain that a machine was converted to.
 
     With --adapted: as it was defined, after what the installed libvirt cannot take was changed.
@@ -23,4 +24,5 @@ def command(*, name: str, adapted: bool, state_dir: Path | None) -> None:
       kvnode xml demo
       diff <(kvnode xml demo) <(kvnode xml --adapted demo)
     """
-    click.echo(options.runner(state_dir).xml(name, adapted=adapted).decode().rstrip("\n"))
+    xml = options.runner(state_dir).xml(name, adapted=adapted).decode().rstrip("\n")
+    click.echo(output.pretty_xml(xml) if indent or (indent is None and output.is_terminal()) else xml)
