@@ -88,7 +88,7 @@ class ImageResolver:
         given = self._images.get(name)
         if given is None:
             raise StandaloneError(
-                f"nothing is pulled from registries here: say --image {name}=FILE (or an OCI layout's directory)",
+                f"no registry is asked here: say --image {name}=FILE (or the directory of an OCI layout)",
                 field=f"{field}.containerDisk.image",
             )
         path = given.absolute()
@@ -143,7 +143,7 @@ class ImageResolver:
         given = self._images.get(KERNEL_BOOT)
         if given is None:
             raise StandaloneError(
-                f"nothing is pulled from registries here: say --image {KERNEL_BOOT}=DIRECTORY of the files",
+                f"no registry is asked here: say --image {KERNEL_BOOT}=DIRECTORY of the files",
                 field=f"{field}.image",
             )
         source = given.absolute()
