@@ -1,0 +1,67 @@
+"""A server on a unix socket."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from kvnode.rpc.client import target_of
+from kvnode.rpc.runtime import grpc
+
+#: Read and write for owner and group: root's and the launcher user's.
+SOCKET_MODE = 0o660
+
+
+class Server:
+    """Serves bound services (:meth:`kvnode.rpc.service.Service.bind`) in the running event loop."""
+
+    def __init__(self, socket: Path, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        """Prepare to serve on ``socket``. Nothing is opened yet."""
+        self.socket = socket
+        self._handlers = tuple(handlers)
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self, owner: tuple[int, int] | None = None, mode: int = SOCKET_MODE) -> None:
+        """Make the socket, its directory where it is missing, and serve.
+
+        ``owner`` is the user's and the group's number that the socket is given to. A stale socket of that
+        name is replaced.
+
+        Raises:
+            OSError: the socket cannot be made.
+            ValueError: its path is too long.
+        """
+        self.socket.parent.mkdir(parents=True, exist_ok=True)
+        # Made beside its place and moved there with its rights set, so that nobody connects before they are.
+        made = self.socket.with_name(f".{self.socket.name}")
+        target = target_of(made)
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server.add_generic_rpc_handlers(self._handlers)
+        with contextlib.suppress(FileNotFoundError):
+            made.unlink()
+        try:
+            server.add_insecure_port(target)
+        except RuntimeError as error:
+            raise OSError(f"{self.socket}: cannot be listened on ({error})") from None
+        made.chmod(mode)
+        if owner is not None:
+            os.chown(made, *owner)
+        made.rename(self.socket)
+        await server.start()
+        self._server = server
+
+    def move(self, socket: Path) -> None:
+        """Give the socket another name; those connected stay so."""
+        self.socket.rename(socket)
+        self.socket = socket
+
+    async def stop(self, grace: float = 1.0) -> None:
+        """Take no new calls, give those under way ``grace`` seconds, and remove the socket."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        await server.stop(grace)
+        with contextlib.suppress(FileNotFoundError):
+            self.socket.unlink()

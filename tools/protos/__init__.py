@@ -1,0 +1,1 @@
+"""Generates the protobuf modules of ``kvnode/rpc`` from ``protos/``."""
