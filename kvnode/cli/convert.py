@@ -70,7 +70,7 @@ def _convert(
     try:
         known = stand_in(vmi, arch, config)
     except (AttributeError, KeyError, TypeError):
-        # Nobody checked this instance, and its fields have other types than they should: the converter says which.
+        # Nobody checked this instance, and a field has another type than it should: the converter says which.
         known = {"architecture": arch}
     try:
         return kvnode.convert(vmi, {**known, **context}).decode().rstrip("\n")

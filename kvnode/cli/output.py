@@ -46,7 +46,8 @@ def pretty_xml(text: str) -> str:
     from xml.dom import minidom  # noqa: PLC0415
 
     # What is read here was written by the converter a moment ago.
-    return "\n".join(minidom.parseString(text).documentElement.toprettyxml(indent="  ").splitlines())  # noqa: S318
+    pretty = minidom.parseString(text).toprettyxml(indent="  ")  # noqa: S318
+    return pretty.partition("\n")[2].rstrip("\n")
 
 
 def to_json(value: Any) -> str:
@@ -83,6 +84,11 @@ def emit(value: Any, form: str) -> None:
 def is_terminal() -> bool:
     """Whether standard output is a terminal that can do more than print lines."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def on_terminal() -> bool:
+    """Whether standard output is a terminal, and colours are welcome there (NO_COLOR is not set)."""
+    return is_terminal() and not os.environ.get("NO_COLOR")
 
 
 def table(headers: Row, rows: Sequence[Row], *, right: frozenset[str] = frozenset()) -> None:

@@ -102,7 +102,8 @@ def _print(verdict: Verdict) -> None:
         click.echo(f"kvnode: warning: {_line(manifest, finding)}", err=True)
     for finding in verdict.errors:
         click.echo(f"kvnode: {_line(manifest, finding)}", err=True)
-    state = click.style("invalid", fg="red") if verdict.errors else click.style("valid", fg="green")
+    word, colour = ("invalid", "red") if verdict.errors else ("valid", "green")
+    state = click.style(word, fg=colour) if output.on_terminal() else word
     name = one_line(f"{manifest.namespace}/{manifest.name}")
     click.echo(f"{one_line(manifest.source)}: {manifest.kind} {name}: {state}")
 
