@@ -1,7 +1,7 @@
 """The native core. Everything else is in pyproject.toml.
 
-Switches, all by environment variable: KVNODE_DEBUG=1 (no optimisation, symbols), KVNODE_SANITIZE=1 (address and
-undefined-behaviour sanitizers), KVNODE_COVERAGE=1 (line tracing of the .pyx files).
+Switches, all by environment variable: KVNODE_DEBUG=1 (no optimisation, symbols), KVNODE_SANITIZE=1 (address
+and undefined-behaviour sanitizers), KVNODE_COVERAGE=1 (line tracing of the .pyx files).
 """
 
 import os
@@ -47,7 +47,8 @@ class BuildFast(build_ext):
                 self.compiler.compile([str(probe)], output_dir=scratch, extra_postargs=["-std=c++17"])
             except Exception:
                 sys.exit(
-                    "kvnode: building from source needs a C++17 compiler and the headers of simdjson 3 or newer "
+                    "kvnode: building from source needs a C++17 compiler and the headers of simdjson 3 "
+                    "or newer "
                     "(Debian: apt-get install g++ python3-dev libsimdjson-dev)"
                 )
         super().build_extensions()
@@ -57,10 +58,15 @@ compile_args, link_args = flags()
 extension = Extension(
     "kvnode._fast.domain",
     sources=[f"{FAST}/domain.pyx", *(str(p) for p in sorted(Path(CORE).glob("*.cpp")))],
-    depends=[*(str(p) for p in sorted(Path(FAST).glob("*.pyx"))), *(str(p) for p in sorted(Path(CORE).glob("*.hpp")))],
+    depends=[
+        *(str(p) for p in sorted(Path(FAST).glob("*.pyx"))),
+        *(str(p) for p in sorted(Path(CORE).glob("*.hpp"))),
+    ],
     include_dirs=[CORE],
     libraries=["simdjson"],
-    define_macros=[("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")] if "KVNODE_COVERAGE" in os.environ else [],
+    define_macros=[("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
+    if "KVNODE_COVERAGE" in os.environ
+    else [],
     extra_compile_args=compile_args,
     extra_link_args=link_args,
     language="c++",

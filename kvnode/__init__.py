@@ -1,8 +1,8 @@
 """kvnode: the node half of KubeVirt as a library, a launcher and a standalone mode.
 
-The library turns a VirtualMachineInstance into libvirt domain XML (`convert`), and knows the API's defaults (`apply_defaults`),
-rules (`validate`, `warnings`) and memory overhead (`memory_overhead`). Names are loaded when first used: importing this package
-costs next to nothing, and a program that only converts never loads the rest.
+The library turns a VirtualMachineInstance into libvirt domain XML (`convert`), and knows the API's defaults
+(`apply_defaults`), rules (`validate`, `warnings`) and memory overhead (`memory_overhead`). Names are loaded when
+first used: importing this package costs next to nothing, and a program that only converts never loads the rest.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kvnode.api.errors import ConversionError
     from kvnode.api.quantity import Quantity
     from kvnode.converter import ConverterContext, convert, convert_many
+    from kvnode.provenance import diff, explain
     from kvnode.spec.cause import Cause
     from kvnode.spec.config import ClusterConfig
     from kvnode.spec.defaults import DefaultingError, apply_defaults
@@ -33,6 +34,8 @@ _HOME = {
     "apply_defaults": "kvnode.spec.defaults",
     "convert": "kvnode.converter",
     "convert_many": "kvnode.converter",
+    "diff": "kvnode.provenance",
+    "explain": "kvnode.provenance",
     "memory_overhead": "kvnode.spec.overhead",
     "memory_overhead_terms": "kvnode.spec.overhead",
     "render_launcher_pod": "kvnode.spec.pod",
@@ -50,6 +53,8 @@ __all__ = [
     "apply_defaults",
     "convert",
     "convert_many",
+    "diff",
+    "explain",
     "memory_overhead",
     "memory_overhead_terms",
     "render_launcher_pod",

@@ -8,8 +8,8 @@ __all__ = ["ConversionError", "FieldError"]
 class FieldError(ValueError):
     """Something is wrong with one field.
 
-    `field` is its path (`spec.domain.cpu.cores`), "" for the object as a whole; `message` says what is wrong and what would
-    be right.
+    `field` is its path (`spec.domain.cpu.cores`), "" for the object as a whole; `message` says what is wrong and
+    what would be right.
     """
 
     def __init__(self, field: str, message: str) -> None:

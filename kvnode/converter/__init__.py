@@ -15,13 +15,12 @@ __all__ = ["ConversionError", "ConverterContext", "convert", "convert_many"]
 Source = bytes | str | Mapping[str, Any]
 
 
-def convert(
-    vmi: Source, context: ConverterContext | Mapping[str, Any] | None = None
-) -> bytes:
+def convert(vmi: Source, context: ConverterContext | Mapping[str, Any] | None = None) -> bytes:
     """The libvirt domain XML of a VMI, UTF-8.
 
-    `vmi`: a defaulted VirtualMachineInstance as JSON bytes (the fastest), str or a mapping. `context`: what the node knows;
-    whoever converts often makes a ConverterContext once. Raises ConversionError, whose `field` is the path at fault.
+    `vmi`: a defaulted VirtualMachineInstance as JSON bytes (the fastest), str or a mapping. `context`: what the node
+    knows; whoever converts often makes a ConverterContext once. Raises ConversionError, whose `field` is the path
+    at fault; only fields that the conversion reads are checked.
     """
     if not isinstance(context, ConverterContext):
         context = ConverterContext(context)
@@ -54,7 +53,8 @@ def convert_many(
     """The domain XML of each VMI, in order, on `threads` threads that hold the GIL only to hand over results.
 
     All VMIs share one context. Raises the ConversionError of the first VMI at fault, its index as `.index`; with
-    `return_errors` the errors stand in the list instead, each in its VMI's place. Raises ValueError for less than one thread.
+    `return_errors` the errors stand in the list instead, each in its VMI's place. Raises ValueError for less than
+    one thread.
     """
     if threads < 1:
         raise ValueError(f"threads must be at least 1, not {threads}")
@@ -69,5 +69,5 @@ def convert_many(
             if not return_errors:
                 raise result
         elif not isinstance(result, bytes):
-            raise MemoryError("no memory for the domain XML")
+            raise MemoryError("no memory for the domain XML")  # noqa: TRY004
     return results

@@ -32,7 +32,13 @@ def test_a_conversion_leaves_nothing_behind_for_the_next():
     clean = kvnode.convert(VMI, context)
     rich = {
         "metadata": {"name": "x", "namespace": "y", "annotations": {"kubevirt.io/ignitiondata": "ignition"}},
-        "spec": {"domain": {"cpu": {"cores": 4}, "launchSecurity": {"sev": {}}, "memory": {"guest": "2Gi", "maxGuest": "4Gi"}}},
+        "spec": {
+            "domain": {
+                "cpu": {"cores": 4},
+                "launchSecurity": {"sev": {}},
+                "memory": {"guest": "2Gi", "maxGuest": "4Gi"},
+            }
+        },
     }
     kvnode.convert(rich, context)
     with pytest.raises(kvnode.ConversionError):
@@ -44,13 +50,17 @@ def test_a_conversion_leaves_nothing_behind_for_the_next():
 
 class TestMany:
     def vmis(self, n):
-        return [json.dumps({**VMI, "metadata": {"name": f"vm-{i}", "namespace": "n"}}).encode() for i in range(n)]
+        return [
+            json.dumps({**VMI, "metadata": {"name": f"vm-{i}", "namespace": "n"}}).encode() for i in range(n)
+        ]
 
     @pytest.mark.parametrize("threads", [1, 2, 5])
     @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 500])
     def test_each_in_its_place(self, n, threads):
         vmis = self.vmis(n)
-        assert kvnode.convert_many(iter(vmis), CONTEXT, threads=threads) == [kvnode.convert(v, CONTEXT) for v in vmis]
+        assert kvnode.convert_many(iter(vmis), CONTEXT, threads=threads) == [
+            kvnode.convert(v, CONTEXT) for v in vmis
+        ]
 
     def test_the_first_error_is_raised_with_its_index(self):
         vmis = self.vmis(100)
@@ -83,7 +93,19 @@ def test_converting_bytes_imports_no_other_library():
         "import sys, kvnode; kvnode.convert(b'{}', kvnode.ConverterContext(None)) if 0 else "
         "kvnode.ConverterContext; kvnode.convert; print([m for m in sys.modules])"
     )
-    out = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     loaded = set(eval(out))  # noqa: S307 - the list that the line above printed
     assert "kvnode._fast.domain" in loaded
-    assert not loaded & {"orjson", "click", "rich", "yaml", "lxml", "kvnode.spec", "libvirt", "asyncio", "typing_extensions"}
+    assert not loaded & {
+        "orjson",
+        "click",
+        "rich",
+        "yaml",
+        "lxml",
+        "kvnode.spec",
+        "libvirt",
+        "asyncio",
+        "typing_extensions",
+    }

@@ -25,10 +25,40 @@ def sockets(text) -> int:
 
 
 digits = st.text("0123456789", min_size=0, max_size=22)
-suffixes = st.sampled_from(["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2", "e+1", "K", "ki", "i", "x"])
+suffixes = st.sampled_from(
+    [
+        "",
+        "n",
+        "u",
+        "m",
+        "k",
+        "M",
+        "G",
+        "T",
+        "P",
+        "E",
+        "Ki",
+        "Mi",
+        "Gi",
+        "Ti",
+        "Pi",
+        "Ei",
+        "e3",
+        "E-2",
+        "e+1",
+        "K",
+        "ki",
+        "i",
+        "x",
+    ]
+)
 quantities = st.builds(
     lambda sign, whole, dot, fraction, suffix: sign + whole + (dot + fraction if dot else "") + suffix,
-    st.sampled_from(["", "", "+", "-"]), digits, st.sampled_from(["", "."]), digits, suffixes,
+    st.sampled_from(["", "", "+", "-"]),
+    digits,
+    st.sampled_from(["", "."]),
+    digits,
+    suffixes,
 )
 
 
@@ -55,7 +85,7 @@ def test_memory_is_the_quantity_or_one_byte_less(text):
         with pytest.raises(kvnode.ConversionError):
             memory(text)
         return
-    if text.startswith("-"):  # where the reference's arithmetic wraps around below zero, this does not
+    if text.startswith("-"):  # the reference's arithmetic wraps around there
         with suppress(kvnode.ConversionError):
             assert memory(text) == 0
         return
