@@ -38,7 +38,7 @@ def merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 def domain(fragment: Mapping[str, Any] | None = None, **context: Any) -> ET.Element:
     """The domain of the minimal VMI with `fragment` laid over it; keywords: keys of the converter context."""
     vmi = merged(MINIMAL_VMI, fragment or {})
-    return ET.fromstring(kvnode.convert(vmi, context=merged(MINIMAL_CONTEXT, context)))  # noqa: S314 - our own
+    return ET.fromstring(kvnode.convert(vmi, context=merged(MINIMAL_CONTEXT, context)))
 
 
 def devices(**kinds: Any) -> dict[str, Any]:

@@ -60,18 +60,24 @@ Scale scale_of(Text s) {
 
 using Wide = unsigned __int128;
 constexpr Wide kCap = static_cast<Wide>(1) << 100;
+constexpr int kFractionDigits = 18;  // what lies further behind the point only rounds up
 
-}  // namespace
+// The digits of a number, read once: whole + fraction / 10^places, and a remainder too small to tell.
+struct Digits {
+    Wide whole = 0;
+    uint64_t fraction = 0;
+    int places = 0;                      // of `fraction`
+    int whole_digits = 0;                // significant ones, at least one
+    int fraction_digits = 0;             // all of them
+    bool minus = false, rest = false, huge = false, any = false;
+    size_t size = 0;                     // how many characters were read
+};
 
-Amount parse_quantity(Text s, bool milli) {
+Digits read_digits(Text s) {
+    Digits d;
     size_t i = 0;
-    bool minus = false;
-    if (i < s.size && (s.data[i] == '+' || s.data[i] == '-')) minus = s.data[i++] == '-';
-    Wide mantissa = 0;
-    bool sticky = false, huge = false, dot = false;
-    size_t digits = 0;
-    int whole = 0, fraction = 0;  // significant digits before the point, all digits behind it
-    int tens = milli ? 3 : 0;
+    if (i < s.size && (s.data[i] == '+' || s.data[i] == '-')) d.minus = s.data[i++] == '-';
+    bool dot = false;
     for (; i < s.size; ++i) {
         const char c = s.data[i];
         if (c == '.' && !dot) {
@@ -79,40 +85,82 @@ Amount parse_quantity(Text s, bool milli) {
             continue;
         }
         if (c < '0' || c > '9') break;
-        ++digits;
-        if (dot) fraction += fraction < 100;
-        else if (c != '0' || whole > 0) whole += whole < 100;
-        if (dot && mantissa >= kCap / 10) {  // digits too small to matter but for the rounding
-            sticky |= c != '0';
-            continue;
+        const auto digit = static_cast<unsigned>(c - '0');
+        d.any = true;
+        if (!dot) {
+            d.whole_digits += (digit != 0 || d.whole_digits > 0) && d.whole_digits < 100;
+            d.huge |= d.whole >= kCap;
+            if (!d.huge) d.whole = d.whole * 10 + digit;
+        } else {
+            d.fraction_digits += d.fraction_digits < 100;
+            if (d.places < kFractionDigits) {
+                d.fraction = d.fraction * 10 + digit;
+                ++d.places;
+            } else {
+                d.rest |= digit != 0;
+            }
         }
-        if (mantissa >= kCap) huge = true;
-        else mantissa = mantissa * 10 + static_cast<unsigned>(c - '0');
-        if (dot) --tens;
     }
-    if (digits == 0) return {};
-    const Scale scale = scale_of({s.data + i, s.size - i});
-    if (!scale.ok) return {};
-    tens += scale.tens;
-    for (int k = 0; k < scale.twos && !huge; ++k) {
-        mantissa *= 2;
-        huge = mantissa >= kCap << 20;
+    if (d.whole_digits == 0) d.whole_digits = 1;
+    d.size = i;
+    return d;
+}
+
+Wide ten_to(int n) {
+    Wide product = 1;
+    while (n-- > 0) product *= 10;
+    return product;
+}
+
+// number * 2^twos, rounded up; kCap for more than that.
+Wide times_two(const Digits& d, int twos) {
+    if (d.huge || d.whole >= kCap >> twos) return kCap;
+    const Wide part = static_cast<Wide>(d.fraction) << twos;
+    const Wide unit = ten_to(d.places);
+    return (d.whole << twos) + part / unit + (part % unit != 0 || d.rest);
+}
+
+// number * 10^tens, rounded up; kCap for more than that.
+Wide times_ten(Digits d, int tens) {
+    Wide mantissa = d.whole;
+    if (d.huge) return kCap;
+    if (mantissa < kCap >> 38) {  // room for the fraction behind it
+        mantissa = mantissa * ten_to(d.places) + d.fraction;
+        tens -= d.places;
+    } else {
+        d.rest |= d.fraction != 0;
     }
-    for (; tens > 0 && mantissa != 0 && !huge; --tens) {
+    for (; tens > 0 && mantissa != 0; --tens) {
         mantissa *= 10;
-        huge = mantissa >= kCap << 20;
+        if (mantissa >= kCap << 20) return kCap;
     }
     for (; tens < 0 && mantissa != 0; ++tens) {
-        sticky |= mantissa % 10 != 0;
+        d.rest |= mantissa % 10 != 0;
         mantissa /= 10;
     }
-    if (huge) mantissa = kCap;
-    if (sticky) ++mantissa;
-    const Wide most = static_cast<Wide>(INT64_MAX);
+    return mantissa + d.rest;
+}
+
+}  // namespace
+
+Amount parse_quantity(Text s, bool milli) {
+    const Digits d = read_digits(s);
+    const Scale scale = scale_of({s.data + d.size, s.size - d.size});
+    if (!d.any || !scale.ok) return {};
+    Wide amount;
+    if (scale.twos == 0) {
+        amount = times_ten(d, scale.tens + (milli ? 3 : 0));
+    } else {
+        Digits counted = d;
+        if (milli && !d.huge) counted.whole = d.whole < kCap >> 10 ? d.whole * 1000 : kCap;
+        if (milli) counted.fraction = 0;  // only compared, and only where the amounts themselves are equal
+        amount = times_two(counted, scale.twos);
+    }
     // Binary amounts stop at the largest int64; the reference lets decimal ones wrap around, which no one can mean.
-    if (mantissa > most && scale.twos == 0) return {};
-    const int64_t size = mantissa > most ? INT64_MAX : static_cast<int64_t>(mantissa);
-    return {minus ? -size : size, true, is_exact(scale, whole > 0 ? whole : 1, fraction, mantissa <= most)};
+    const Wide most = static_cast<Wide>(INT64_MAX);
+    if (amount > most && scale.twos == 0) return {};
+    const int64_t size = amount > most ? INT64_MAX : static_cast<int64_t>(amount);
+    return {d.minus ? -size : size, true, is_exact(scale, d.whole_digits, d.fraction_digits, amount <= most)};
 }
 
 }  // namespace kv
