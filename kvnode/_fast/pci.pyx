@@ -13,8 +13,8 @@
 #
 # Placement by host NUMA node (context pciNUMAAwareTopology) moves a host device onto a bus of its node, for
 # which the reference asks the node's sysfs (pkg/util/hardware/hw_utils.go). The context carries no NUMA node
-# of a device, so each is of unknown node here. The reference leaves such a device where it is, or refuses it if
-# guestMappingPassthrough makes placement strict: require_numa_node is that rule.
+# of a device, so each is of unknown node here. The reference leaves such a device where it is, or refuses it
+# if guestMappingPassthrough makes placement strict: require_numa_node is that rule.
 
 cdef int LAST_ROOT_SLOT = 0x1e  # 0x1f is QEMU's SATA controller
 
