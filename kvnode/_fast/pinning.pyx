@@ -84,7 +84,7 @@ cdef void write_pinning(Build& b) noexcept nogil:
     cdef uint64_t pool_threads
     if not b.dedicated_cpus or b.error.set:
         return
-    pool_threads = pinned_pool_threads(b)
+    pool_threads = b.io_threads if b.io_thread_pool else 0
     b.io_thread_pins.clear()
     b.emulator_pins.clear()
     take_cpus_of_pool(b, pool_threads)
@@ -101,15 +101,6 @@ cdef void write_pinning(Build& b) noexcept nogil:
         lit(b.w, b'"/>')
     lit(b.w, b"</cputune>")
     write_numatune(b)
-
-
-cdef uint64_t pinned_pool_threads(Build& b) noexcept nogil:
-    """How many I/O threads the policy supplementalPool asks for, else 0: iothreads/iothreads.go:110."""
-    cdef IoThreads threads
-    if not same_as(str_of(b, b.domain.ioThreadsPolicy), b"supplementalPool"):
-        return 0
-    bind(b, b.domain.ioThreads, &threads)
-    return uint_or(b, threads.supplementalPoolThreadCount, 0)
 
 
 cdef void take_cpus_of_pool(Build& b, uint64_t count) noexcept nogil:
