@@ -1,0 +1,1 @@
+"""One module a group, each with ``run(case) -> Outcome``."""
