@@ -56,7 +56,10 @@ cdef void write_timer(Build& b, const char* name, Value v) noexcept nogil:
 
 
 cdef bint needs_tsc_frequency(Build& b) noexcept nogil:
-    """With invtsc or Hyper-V reenlightenment the guest counts on one TSC frequency: pkg/virt-controller/watch/topology/tsc.go:135."""
+    """With invtsc or Hyper-V reenlightenment the guest counts on one TSC frequency.
+
+    pkg/virt-controller/watch/topology/tsc.go:135.
+    """
     cdef Items it = items_of(b, b.cpu.features)
     cdef CpuFeature feature
     cdef Features features

@@ -1,4 +1,4 @@
-# The C++ core as Cython sees it: kvnode/_fast/core/*.hpp. Only what a section uses is named; the C++ compiler holds the two together.
+# The C++ core as Cython sees it: kvnode/_fast/core/*.hpp. What a section uses is named; the C++ compiler holds the two together.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool
 from libcpp.string cimport string

@@ -7,8 +7,6 @@ configurators (pkg/virt-launcher/virtwrap/converter).
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
-from libcpp cimport bool
-from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.unordered_set cimport unordered_set
 from libcpp.vector cimport vector
@@ -118,9 +116,8 @@ cdef class Converter:
         finally:
             give_back(work)
 
-
     def convert_share(self, list vmis not None, list results not None, counter):
-        """Converts chunks of `vmis` into the same places of `results` until `counter`, shared with other threads, is past the end.
+        """Converts chunks of `vmis` into the same places of `results` until `counter`, which threads share, is past them.
 
         Each item is JSON bytes; its place takes the XML or the ConversionError. The GIL is held only between chunks, to make the
         bytes objects: while one thread makes them the others convert.

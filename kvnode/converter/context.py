@@ -31,6 +31,7 @@ class ConverterContext:
     - `pciNUMAAwareTopology`
     - `domainAttachmentByInterface`: interface name -> `tap` or `managedTap`
     - `env`: the launcher's environment, where device plugins leave their addresses
+    - `resourceClaims`: resource claim -> request -> what its driver allocated (`pciBusID` or `mdevUUID`)
     - `networkInfo`: the multus network-info file, for SR-IOV addresses
 
     Raises ConversionError, its field starting with `context`, when a key has the wrong type.
