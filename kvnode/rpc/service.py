@@ -94,7 +94,7 @@ def _guarded(method: Method, handler: UnaryHandler) -> UnaryHandler:
 
     async def call(request: Message, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
         try:
-            result: Message = await handler(request, context)
+            result = _checked(method, await handler(request, context))
         except RpcError as error:
             await context.abort(grpc.StatusCode[error.code or "UNKNOWN"], error.message)
         except grpc.aio.AbortError:
@@ -105,3 +105,9 @@ def _guarded(method: Method, handler: UnaryHandler) -> UnaryHandler:
         return result
 
     return call
+
+
+def _checked(method: Method, answer: object) -> Message:
+    if not isinstance(answer, method.response):
+        raise TypeError(f"the handler gave {type(answer).__name__}, not {method.response.__name__}")
+    return answer

@@ -17,6 +17,9 @@ from tests.reference.runner import Score, is_kind, module_of, score
 DIRECTORY = Path(__file__).resolve().parents[2].parent / "shared" / "parity"
 LINES = 12
 
+# What is left out of a difference to count it together with its like.
+_VARIABLE = re.compile(r"\[\d+\]|'[^']*'|\"[^\"]*\"|\d+")
+
 
 def parser() -> argparse.ArgumentParser:
     """The command line's parser."""
@@ -28,8 +31,10 @@ def parser() -> argparse.ArgumentParser:
         "--dir", type=Path, default=DIRECTORY, help="folder of the cases' folders (../shared/parity)"
     )
     command.add_argument("--for", dest="part", choices=PARTS, help="only the cases that this part needs")
-    command.add_argument("--kind", metavar="TEXT", help="only cases of a group, kind, case, via, rpc or
-    field") command.add_argument("--only", metavar="ID", help="one case: its id, or FILE:LINE")
+    command.add_argument(
+        "--kind", metavar="TEXT", help="only cases of a group, kind, case, via, rpc or field"
+    )
+    command.add_argument("--only", metavar="ID", help="one case: its id, or FILE:LINE")
     command.add_argument("--show", type=int, default=2, metavar="N", help="differing cases to show a group")
     return command
 
@@ -81,9 +86,8 @@ def _report(group: str, total: Score, show: int) -> None:
         for line in lines if len(lines) <= LINES else [*lines[:LINES], f"… {len(lines) - LINES} more lines"]:
             print(f"    {line}")
     if show > 0:
-        kinds = Counter(re.sub(r"\[\d+\]|'[^']*'|\"[^\"]*\"|\d+", "_", lines[0])[:90] for _, lines in
-        total.differ) for name, counts in (("differ", kinds), ("better", total.better), ("not-yet",
-        total.not_yet)):
+        kinds = Counter(_VARIABLE.sub("_", lines[0])[:90] for _, lines in total.differ)
+        for name, counts in (("differ", kinds), ("better", total.better), ("not-yet", total.not_yet)):
             for reason, number in counts.most_common(LINES):
                 print(f"  {number:6d} {name}: {reason}")
     print(total.line(group), flush=True)

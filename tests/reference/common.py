@@ -112,9 +112,10 @@ def differences(want: Any, got: Any, path: str = "") -> list[str]:
 
 
 def _first_difference(want: str, got: str) -> str:
-    at = next((i for i, (a, b) in enumerate(zip(want, got, strict=False)) if a != b), min(len(want),
-    len(got))) start = max(at - 60, 0) return f"at character {at}: expected …{want[start : at + 60]!r}, got
-    …{got[start : at + 60]!r}"
+    pairs = enumerate(zip(want, got, strict=False))
+    at = next((i for i, (one, other) in pairs if one != other), min(len(want), len(got)))
+    start = max(at - 60, 0)
+    return f"at character {at}: expected …{want[start : at + 60]!r}, got …{got[start : at + 60]!r}"
 
 
 def _brief(value: Any) -> str:

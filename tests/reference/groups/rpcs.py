@@ -47,7 +47,7 @@ def _registered() -> dict[str, dict[str, Any]]:
                 "method": method.name,
                 "path": method.path,
                 "request": _message_of(found[0].request_deserializer),
-                "response": _answer_of(found[0].response_serializer),
+                "response": method.response.DESCRIPTOR.full_name,
                 "client_streaming": found[0].request_streaming,
                 "server_streaming": found[0].response_streaming,
             }
@@ -57,10 +57,4 @@ def _registered() -> dict[str, dict[str, Any]]:
 def _message_of(deserializer: Any) -> str:
     """The message that a handler reads: what it makes of no bytes at all."""
     name: str = deserializer(b"").DESCRIPTOR.full_name
-    return name
-
-
-def _answer_of(serializer: Any) -> str:
-    """The message that a handler writes: the class whose method the serializer is."""
-    name: str = serializer.__objclass__.DESCRIPTOR.full_name
     return name
