@@ -48,6 +48,12 @@ def test_nothing_set_gives_the_defaults(config: dict[str, Any] | None) -> None:
     assert read.cpu_request == Quantity("100m")
     assert read.default_network_interface == "bridge"
     assert read.memory_overcommit == 100
+    assert read.cpu_allocation_ratio == 10
+    assert read.max_hotplug_ratio == 4
+    assert read.mem_balloon_stats_period == 10
+    assert read.live_update
+    assert read.permit_bridge_on_pod_network
+    assert not read.use_emulation
     assert read.smbios["product"] == "None"
 
 
@@ -72,6 +78,37 @@ def test_settings_are_read() -> None:
     assert read.network_bindings["plug"]["domainAttachmentType"] == "tap"
     assert read.smbios == {"family": "KubeVirt", "manufacturer": "KubeVirt", "product": "Ours"}
     assert not read.live_update
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "value"),
+    [
+        ({"imagePullPolicy": "Always"}, "image_pull_policy", "Always"),
+        ({"evictionStrategy": "LiveMigrate"}, "eviction_strategy", "LiveMigrate"),
+        ({"memBalloonStatsPeriod": 0}, "mem_balloon_stats_period", 0),
+        ({"developerConfiguration": {"memoryOvercommit": 150}}, "memory_overcommit", 150),
+        ({"developerConfiguration": {"memoryOvercommit": 0}}, "memory_overcommit", 100),
+        ({"developerConfiguration": {"nodeSelectors": {"a": "b"}}}, "node_selectors", {"a": "b"}),
+        (
+            {"developerConfiguration": {"minimumClusterTSCFrequency": 10**10}},
+            "minimum_cluster_tsc_frequency",
+            10**10,
+        ),
+        ({"liveUpdateConfiguration": {"maxHotplugRatio": 2}}, "max_hotplug_ratio", 2),
+        ({"network": {"permitBridgeInterfaceOnPodNetwork": False}}, "permit_bridge_on_pod_network", False),
+        ({"permittedHostDevices": {}}, "permitted_host_devices", {}),
+        ({"supportedGuestAgentVersions": ["9.*"]}, "supported_guest_agent_versions", ("9.*",)),
+        ({"virtualMachineOptions": {"disableSerialConsoleLog": {}}}, "disable_serial_console_log", True),
+        ({"virtualMachineOptions": {"disableFreePageReporting": {}}}, "disable_free_page_reporting", True),
+        ({"virtualMachineOptions": {}}, "disable_serial_console_log", False),
+        ({"additionalGuestMemoryOverheadRatio": "1.5"}, "additional_guest_memory_overhead_ratio", "1.5"),
+        ({"architectureConfiguration": {"defaultArchitecture": "arm64"}}, "default_architecture", "arm64"),
+    ],
+)
+def test_each_setting_goes_where_it_belongs(config: dict[str, Any], name: str, value: Any) -> None:
+    assert getattr(ClusterConfig.from_mapping(config), name) == value
+    if value not in (False, 100):
+        assert getattr(ClusterConfig(), name) != value
 
 
 def test_machine_settings_for_all_architectures_win() -> None:

@@ -134,6 +134,11 @@ def test_reserve_of_a_guaranteed_pod(requests: Any, limits: Any, guaranteed: boo
     assert ("guaranteed" in [term.name for term in terms]) is guaranteed
 
 
+def test_so_many_vcpus_that_32_bits_overflow() -> None:
+    assert extra(instance({"cpu": {"cores": 2**31, "sockets": 2}})) == 0
+    assert extra(instance({"cpu": {"cores": 2**31, "sockets": 3}})) == (2**31 - 1) * 8 * MIB
+
+
 def test_b01_page_tables_are_for_the_memory_requested() -> None:
     cpu = {"cores": 1, "sockets": 1, "threads": 1}
     guest = {"spec": {"domain": {"cpu": cpu, "memory": {"guest": "64Gi"}}}}

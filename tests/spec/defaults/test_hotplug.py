@@ -61,7 +61,9 @@ def test_memory_to_grow_to(memory: dict[str, Any], most: str | None) -> None:
     assert prepared(memory=dict(memory))["memory"].get("maxGuest") == most
 
 
-@pytest.mark.parametrize(("cluster", "most"), [("8Gi", "8Gi"), ("1Gi", None), ("8193Mi", None)])
+@pytest.mark.parametrize(
+    ("cluster", "most"), [("8Gi", "8Gi"), ("2Gi", "2Gi"), ("1Gi", None), ("8193Mi", None)]
+)
 def test_memory_that_the_cluster_allows(cluster: str, most: str | None) -> None:
     assert prepared(memory={"guest": "2Gi"}, config={"maxGuest": cluster})["memory"].get("maxGuest") == most
 
@@ -76,6 +78,24 @@ def test_memory_that_the_cluster_allows(cluster: str, most: str | None) -> None:
 )
 def test_vms_that_take_no_memory(members: dict[str, Any]) -> None:
     assert "maxGuest" not in prepared(memory={"guest": "2Gi"}, **members)["memory"]
+
+
+@pytest.mark.parametrize(("architecture", "most"), [("amd64", "8Gi"), ("s390x", None), ("riscv64", None)])
+def test_only_amd64_takes_memory(architecture: str, most: str | None) -> None:
+    domain: dict[str, Any] = {"cpu": {"sockets": 1}, "memory": {"guest": "2Gi"}}
+    prepare_hotplug({"architecture": architecture, "domain": domain}, ClusterConfig())
+    assert domain["memory"].get("maxGuest") == most
+
+
+def test_the_cluster_s_most_memory_is_nothing_without_guest_memory() -> None:
+    assert prepared(memory={}, config={"maxGuest": "8Gi"})["memory"] == {}
+
+
+@pytest.mark.parametrize(("ratio", "most"), [(2, "4Gi"), (1, "2Gi"), (0, "8Gi")])
+def test_the_ratio_is_the_cluster_s(ratio: int, most: str) -> None:
+    made = prepared(memory={"guest": "2Gi"}, config={"maxHotplugRatio": ratio})
+    assert made["memory"]["maxGuest"] == most
+    assert made["cpu"]["maxSockets"] == (ratio or 4)
 
 
 def test_an_empty_numa_section_does_no_harm() -> None:
