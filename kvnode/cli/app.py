@@ -24,6 +24,8 @@ VERBS = {
     "top": "Watch what the machines' memory is spent on.",
     "memory": "Report once what a machine's memory is spent on.",
     "convert": "Turn manifests into libvirt domain XML.",
+    "explain": "Say where each line of a domain comes from.",
+    "diff": "Compare two manifests' domains, and say what needs a restart.",
     "validate": "Check manifests against KubeVirt's rules.",
     "defaults": "Fill in what a manifest leaves out.",
     "overhead": "Compute a machine's memory overhead.",

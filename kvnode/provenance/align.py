@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kvnode.provenance.tree import Element
 
-__all__ = ["Delta", "compare"]
+__all__ = ["Delta", "compare", "identity"]
 
 _Pairs = list[tuple[Element, Element]]
 _IDENTITY = ("name", "id", "type", "index", "vcpu", "iothread")
@@ -79,7 +79,7 @@ def _match(old: list[Element], new: list[Element]) -> tuple[_Pairs, list[Element
     if len(old) == len(new) == 1:
         return [(old[0], new[0])], [], []
     pairs: _Pairs = []
-    for key in (lambda element: element.digest, _identity):
+    for key in (lambda element: element.digest, identity):
         found, old, new = _pair_by(key, old, new)
         pairs += found
     if len(old) == len(new):  # renamed
@@ -104,7 +104,7 @@ def _pair_by(
     return pairs, left, [element for element in new if id(element) not in taken]
 
 
-def _identity(element: Element) -> Hashable:
+def identity(element: Element) -> Hashable:
     """What makes an element the one it is among its siblings: its alias, else the attributes that name it."""
     alias = element.child("alias")
     if alias is not None:
