@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kvnode.api.errors import FieldError
 from kvnode.api.quantity import Quantity
 from kvnode.spec.config import ClusterConfig
 from kvnode.spec.fields import get_mapping, get_quantity
@@ -263,6 +262,3 @@ def _plugin_memory(name: str, config: ClusterConfig) -> int:
     requests = get_mapping(overhead, "requests", path + "computeResourceOverhead.")
     memory = get_quantity(requests, "memory", path + "computeResourceOverhead.requests.")
     return 0 if memory is None else memory.value
-
-
-__all__ = ["FieldError", "Term", "memory_overhead", "memory_overhead_terms"]

@@ -53,6 +53,11 @@ def test_quantities_are_canonical() -> None:
     assert made["domain"]["memory"]["guest"] == "512Mi"
 
 
+def test_a_port_without_a_number_is_port_zero() -> None:
+    made = spec(domain={"devices": {"interfaces": [{"name": "a", "ports": [{"name": "p"}]}]}})
+    assert made["domain"]["devices"]["interfaces"][0]["ports"] == [{"name": "p", "port": 0}]
+
+
 def test_a_capacity_is_always_written() -> None:
     made = spec(volumes=[{"name": "a", "hostDisk": {"path": "/x", "type": "Disk"}}])
     assert made["volumes"][0]["hostDisk"]["capacity"] == "0"
