@@ -20,6 +20,7 @@ from kvnode.spec.validation import (
     features,
     firmware,
     grace,
+    hypervisor,
     instance,
     interfaces,
     memory,
@@ -31,7 +32,7 @@ from kvnode.spec.validation import (
 from kvnode.spec.validation.review import Review
 from kvnode.spec.validation.schema import SchemaReader
 
-__all__ = ["validate"]
+__all__ = ["validate", "warnings"]
 
 _KIND = "VirtualMachineInstance"
 _API_VERSIONS = ("kubevirt.io/v1", "kubevirt.io/v1alpha3")
@@ -75,7 +76,7 @@ def validate(
         ValueError: `config` is malformed.
     """
     cluster = ClusterConfig.of(config)
-    document, causes = _read(vmi)
+    document, _, causes = _read(vmi)
     if causes:
         return causes
     review = Review(document, architecture, cluster, _pr_enabled(config, cluster))
@@ -84,20 +85,45 @@ def validate(
     return review.causes
 
 
-def _read(vmi: object) -> tuple[dict[str, Any], list[Cause]]:
-    """A typed copy of a VMI, or the causes why there is none."""
-    if not isinstance(vmi, Mapping):
-        return {}, [Cause("", TYPE_INVALID, f"a {_KIND} must be an object, not {kind(vmi)}")]
+def warnings(
+    vmi: Mapping[str, Any],
+    architecture: str,
+    config: ClusterConfig | Mapping[str, Any] | None = None,
+) -> list[Cause]:
+    """Find what `validate` allows although libvirt, QEMU or the API server will refuse it, or ignore it.
+
+    Arguments and shape are those of `validate`; the two lists have no finding in common.
+
+    Returns:
+        Causes, none for a VMI without doubts, and none for one whose fields have the wrong types: ask
+        `validate` first.
+
+    Raises:
+        ValueError: `config` is malformed.
+    """
+    cluster = ClusterConfig.of(config)
+    document, reader, causes = _read(vmi)
+    if causes:
+        return []
+    review = Review(document, architecture, cluster, _pr_enabled(config, cluster))
+    for rule in hypervisor.RULES:
+        rule(review)
+    return review.causes + reader.ignored
+
+
+def _read(vmi: object) -> tuple[dict[str, Any], SchemaReader, list[Cause]]:
+    """A typed copy of a VMI, its reader, and the causes why the copy cannot be used."""
     reader = SchemaReader()
+    if not isinstance(vmi, Mapping):
+        return {}, reader, [Cause("", TYPE_INVALID, f"a {_KIND} must be an object, not {kind(vmi)}")]
     document = reader.read(vmi, _KIND)
     causes = reader.causes
     for field, allowed in (("kind", (_KIND,)), ("apiVersion", _API_VERSIONS)):
         value = document.get(field)
         if value and value not in allowed:
-            causes.insert(
-                0, Cause(field, NOT_SUPPORTED, f"is {shown(value)}: must be {' or '.join(allowed)}")
-            )
-    return document, causes
+            message = f"is {shown(value)}: must be {' or '.join(allowed)}"
+            causes.insert(0, Cause(field, NOT_SUPPORTED, message))
+    return document, reader, causes
 
 
 def _pr_enabled(config: object, cluster: ClusterConfig) -> bool:
