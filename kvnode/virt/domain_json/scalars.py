@@ -1,0 +1,121 @@
+"""Single values, as Go reads them from XML text and from JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)")
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+_FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A kind of single value. Both readers raise ValueError with what would be right."""
+
+    zero: Any
+    from_text: Callable[[str], Any]
+    from_json: Callable[[Any], Any]
+
+
+def _text_from_json(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a string")  # noqa: TRY004
+    if value.isascii():
+        return value
+    # Half a pair of surrogates is replaced, as Go does.
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _bool_from_text(text: str) -> bool:
+    word = text.strip()
+    if not text or word in _FALSE:
+        return False
+    if word in _TRUE:
+        return True
+    raise ValueError("must be true or false")
+
+
+def _bool_from_json(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")  # noqa: TRY004
+    return value
+
+
+def _integer(low: int, high: int) -> Scalar:
+    digits = re.compile(r"[+-]?\d+" if low < 0 else r"\d+", re.ASCII)
+    wanted = f"must be an integer from {low} to {high}"
+
+    def checked(number: int) -> int:
+        if not low <= number <= high:
+            raise ValueError(wanted)
+        return number
+
+    def from_text(text: str) -> int:
+        if not text:
+            return 0
+        word = text.strip()
+        # Twenty digits hold any number in range; more than some thousand would be refused by int() itself.
+        if not digits.fullmatch(word) or len(word.lstrip("+-0")) > 20:
+            raise ValueError(wanted)
+        return checked(int(word))
+
+    def from_json(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(wanted)  # noqa: TRY004
+        return checked(value)
+
+    return Scalar(0, from_text, from_json)
+
+
+def _time_from_text(text: str) -> str:
+    if not _RFC3339.fullmatch(text):
+        raise ValueError("must be a time such as 2024-01-02T03:04:05Z")
+    moment = datetime.fromisoformat(text.replace(",", ".")).astimezone(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
+
+
+def _time_from_json(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a time such as 2024-01-02T03:04:05Z")  # noqa: TRY004
+    return _time_from_text(value)
+
+
+def _float_from_text(text: str) -> float:
+    return float(text) if text else 0.0
+
+
+def _float_from_json(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("must be a number")  # noqa: TRY004
+    return float(value)
+
+
+def _no_text(_text: str) -> Any:
+    raise ValueError("does not occur in XML")
+
+
+def _map_from_json(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError("must be an object")  # noqa: TRY004
+    # Go writes maps sorted by key.
+    return {key: _text_from_json(value[key]) for key in sorted(value)}
+
+
+TEXT = Scalar("", str, _text_from_json)
+BOOL = Scalar(False, _bool_from_text, _bool_from_json)
+INT32 = _integer(-(2**31), 2**31 - 1)
+INT64 = _integer(-(2**63), 2**63 - 1)
+UINT32 = _integer(0, 2**32 - 1)
+UINT64 = _integer(0, 2**64 - 1)
+FLOAT = Scalar(0, _float_from_text, _float_from_json)
+#: A time in UTC to the second, as Kubernetes writes it; null when there is none.
+TIME = Scalar(None, _time_from_text, _time_from_json)
+#: Strings by name.
+TEXTS = Scalar(None, _no_text, _map_from_json)
+#: Any JSON, left alone.
+RAW = Scalar(None, _no_text, lambda value: value)
