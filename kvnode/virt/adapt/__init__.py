@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from kvnode.virt.adapt.libvirt_rules import LIBVIRT_RULES
 from kvnode.virt.adapt.rule import NAMESPACES, Rule
 from kvnode.virt.adapt.standalone_rules import STANDALONE_RULES
+from kvnode.virt.adapt.version_rules import VERSION_RULES
 
-__all__ = ["LIBVIRT_RULES", "STANDALONE_RULES", "Adapted", "Rule", "adapt"]
+__all__ = ["LIBVIRT_RULES", "STANDALONE_RULES", "VERSION_RULES", "Adapted", "Rule", "adapt"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,7 @@ def adapt(xml: str | bytes, libvirt_version: int, *, standalone: bool = False) -
         ET.register_namespace(prefix, uri)
     names: list[str] = []
     notes: list[str] = []
-    rules = (*STANDALONE_RULES, *LIBVIRT_RULES) if standalone else LIBVIRT_RULES
-    for rule in rules:
+    for rule in (*(STANDALONE_RULES if standalone else ()), *LIBVIRT_RULES, *VERSION_RULES):
         if rule.covers(libvirt_version) and rule.apply(domain):
             names.append(rule.name)
             if rule.note:

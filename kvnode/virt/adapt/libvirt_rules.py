@@ -15,9 +15,15 @@ _NOTHING_WHEN_BARE = {"bios", "baseBoard", "chassis", "source", "backingStore", 
 _ABSENT_WHEN_EMPTY = {"dir"}
 # Path, attribute and the value that libvirt assumes without it.
 _TAKEN_FOR_GRANTED = (
+    ("devices/interface", "type", "user"),
     ("devices/hostdev", "mode", "subsystem"),
     ("clock", "offset", "utc"),
     ("cpu/feature", "policy", "require"),
+)
+# Path and attribute that libvirt skips there and its schema does not know.
+_SKIPPED = (
+    ("devices/disk//source[@dev][@name]", "name"),
+    ("devices/hostdev/source/address[@type]", "type"),
 )
 
 
@@ -46,15 +52,16 @@ def _spell_out_for_the_schema(domain: ET.Element) -> bool:
     ignores.
     """
     changed = False
-    for source in domain.iterfind("devices/disk//source[@dev][@name]"):
-        del source.attrib["name"]
-        changed = True
+    for path, name in _SKIPPED:
+        for element in domain.iterfind(path):
+            del element.attrib[name]
+            changed = True
     for filesystem in domain.iterfind("devices/filesystem[@accessMode]"):
         filesystem.set("accessmode", filesystem.attrib.pop("accessMode"))
         changed = True
     for path, name, value in _TAKEN_FOR_GRANTED:
         for element in domain.iterfind(path):
-            if name not in element.attrib:
+            if not element.get(name):
                 element.set(name, value)
                 changed = True
     return changed
@@ -105,7 +112,7 @@ LIBVIRT_RULES = (
     Rule("empty-metadata", "an empty uid in KubeVirt's metadata says nothing", _name_metadata),
     Rule(
         "schema-spelling",
-        "the schema wants some defaults spelled out and does not know <source name> beside a device",
+        "the schema wants some defaults spelled out and does not know some attributes that libvirt skips",
         _spell_out_for_the_schema,
     ),
     Rule(
