@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kvnode.provenance.tree import Element
 
-__all__ = ["Delta", "compare", "identity"]
+__all__ = ["Delta", "compare", "compare_siblings", "identity"]
 
 _Pairs = list[tuple[Element, Element]]
 _IDENTITY = ("name", "id", "type", "index", "vcpu", "iothread")
@@ -44,16 +44,27 @@ def compare(old: Element, new: Element) -> Delta:
     return delta
 
 
+def compare_siblings(old: list[Element], new: list[Element]) -> Delta:
+    """The differences between two runs of siblings; paths of what is added mean nothing."""
+    delta = Delta()
+    _compare_siblings(old, new, delta)
+    return delta
+
+
 def _compare(old: Element, new: Element, delta: Delta) -> None:
     if old.digest == new.digest:
         return
     for name in {**old.attributes, **new.attributes}:
         _value(old.part(f"@{name}"), old.attributes.get(name), new.attributes.get(name), delta)
     _value(old.part("text()"), old.text or None, new.text or None, delta)
+    _compare_siblings(old.children, new.children, delta)
+
+
+def _compare_siblings(old: list[Element], new: list[Element], delta: Delta) -> None:
     by_tag: dict[str, tuple[list[Element], list[Element]]] = defaultdict(lambda: ([], []))
-    for child in old.children:
+    for child in old:
         by_tag[child.tag][0].append(child)
-    for child in new.children:
+    for child in new:
         by_tag[child.tag][1].append(child)
     for before, after in by_tag.values():
         pairs, removed, added = _match(before, after)

@@ -20,7 +20,7 @@ from kvnode.provenance.unset import unset_influences
 
 __all__ = ["MOST_VALUES", "Explanation", "Kind", "Line", "Source", "explain", "read_input"]
 
-MOST_VALUES = 2000
+MOST_VALUES = 2500
 """Values that a VMI may have to be explained, and its context too: each is tried by conversions of the
 whole."""
 

@@ -10,10 +10,9 @@ import orjson
 
 from kvnode._fast.domain import Converter
 from kvnode.api.errors import ConversionError
-from kvnode.provenance.align import compare
 from kvnode.provenance.alternatives import COMPANIONS, UNIONS, other_values
 from kvnode.provenance.document import Document, Node
-from kvnode.provenance.tree import parse
+from kvnode.provenance.splice import Baseline
 
 __all__ = ["Influences", "Prober", "influences"]
 
@@ -22,6 +21,9 @@ Influences: TypeAlias = dict[str, list[Node]]
 documents."""
 
 _NETWORK = ("interfaces", "networks", "domainAttachmentByInterface", "networkInfo")
+
+_FIRST_EXTRA_CPU, _EXTRA_CPUS = 4096, 64
+"""Host CPUs to imagine, far from real ones; the first is even."""
 
 
 class Prober:
@@ -33,7 +35,8 @@ class Prober:
         self.context = context
         self._converter = Converter(context.raw)
         self.xml = self._converter.convert(vmi.raw)
-        self.domain = parse(self.xml)
+        self._baseline = Baseline(self.xml)
+        self.domain = self._baseline.domain
         self._known: dict[int, frozenset[str]] = {}
 
     def lost(self, vmi: bytes | None = None, context: bytes | None = None) -> frozenset[str]:
@@ -41,16 +44,20 @@ class Prober:
 
         Nothing when the variant does not convert: that teaches nothing.
         """
+        return self.tried(vmi, context) or frozenset()
+
+    def tried(self, vmi: bytes | None = None, context: bytes | None = None) -> frozenset[str] | None:
+        """The same, or None when the variant does not convert."""
         try:
             converter = self._converter if context is None else Converter(context)
             xml = converter.convert(self.vmi.raw if vmi is None else vmi)
         except ConversionError:
-            return frozenset()
+            return None
         if xml == self.xml:
             return frozenset()
         known = self._known.get(hash(xml))
         if known is None:
-            known = self._known[hash(xml)] = frozenset(compare(self.domain, parse(xml)).lost())
+            known = self._known[hash(xml)] = frozenset(self._baseline.compare(xml).lost())
         return known
 
 
@@ -62,9 +69,15 @@ def influences(prober: Prober) -> Influences:
         for path in paths:
             found[path].setdefault(id(node), node)
 
+    stuck = []
     for node in prober.vmi.nodes[1:]:
-        for variant in _variants(prober.vmi, node):
-            note(node, prober.lost(vmi=variant))
+        outcomes = [prober.tried(vmi=variant) for variant in _variants(prober.vmi, node)]
+        for paths in outcomes:
+            note(node, paths or frozenset())
+        if node.is_leaf and None in outcomes and not any(outcomes):
+            stuck.append(node)
+    for node, paths in _with_more_cpus(prober, stuck):
+        note(node, paths)
     for group, vmi, context in _renamed(prober):
         paths = prober.lost(vmi=vmi, context=context)
         for node in group:
@@ -90,6 +103,28 @@ def _variants(document: Document, node: Node) -> Iterator[bytes]:
                 if name not in parent.value:
                     kept = node.value if not union[str(key)] and not value else value
                     yield document.with_other_member(node, name, kept)
+
+
+def _with_more_cpus(prober: Prober, stuck: list[Node]) -> Iterator[tuple[Node, frozenset[str]]]:
+    """What nodes do of which no variant converts because dedicated vCPUs are wanted and the host has none
+    left."""
+    context = prober.context.nodes[0].value
+    if not stuck or not context.get("cpuSet"):
+        return
+    extra = range(_FIRST_EXTRA_CPU, _FIRST_EXTRA_CPU + _EXTRA_CPUS)
+    cpus = [{"id": cpu, "siblings": [cpu - cpu % 2, cpu - cpu % 2 + 1]} for cpu in extra]
+    roomy = {**context, "cpuSet": [*context["cpuSet"], *extra]}
+    cells = (context.get("topology") or {}).get("numa_cells")
+    if cells:
+        first = {**cells[0], "cpus": [*(cells[0].get("cpus") or ()), *cpus]}
+        roomy["topology"] = {**context["topology"], "numa_cells": [first, *cells[1:]]}
+    try:
+        other = Prober(prober.vmi, Document(roomy, "context"))
+    except ConversionError:
+        return
+    for node in stuck:
+        for variant in _variants(prober.vmi, node):
+            yield node, other.lost(vmi=variant)
 
 
 def _accompanied(context: Document, node: Node) -> Iterator[bytes]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers.expat import ParserCreate
 
-__all__ = ["Element", "parse"]
+__all__ = ["Element", "parse", "parse_siblings"]
+
+_OPEN, _CLOSE = b"<_>", b"</_>"
 
 
 @dataclass(slots=True, eq=False)
@@ -20,6 +22,9 @@ class Element:
     path: str = ""
     digest: int = 0
     """Equal for elements that are the same all the way down."""
+    start: int = 0
+    inner_end: int = 0
+    """Where its tag begins and where its closing tag does, in the bytes that it was parsed from."""
 
     def part(self, name: str) -> str:
         """The path of something of this element: ``@NAME`` or ``text()``."""
@@ -46,16 +51,25 @@ class Element:
 def parse(xml: bytes) -> Element:
     """The tree of a domain that the converter wrote; names keep their prefixes as they stand
     (``qemu:arg``)."""
+    domain = parse_siblings(xml)[0]
+    _name_children(domain)
+    return domain
+
+
+def parse_siblings(xml: bytes) -> list[Element]:
+    """The elements of a piece of a domain, without paths."""
     root = Element("", {})
     open_elements = [root]
+    parser = ParserCreate()
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        element = Element(tag, attributes)
+        element = Element(tag, attributes, start=parser.CurrentByteIndex - len(_OPEN))
         open_elements[-1].children.append(element)
         open_elements.append(element)
 
     def end(_tag: str) -> None:
         element = open_elements.pop()
+        element.inner_end = parser.CurrentByteIndex - len(_OPEN)
         if element.children or not element.text.strip():
             element.text = ""  # white space between elements means nothing
         content = tuple(child.digest for child in element.children)
@@ -64,13 +78,10 @@ def parse(xml: bytes) -> Element:
     def text(data: str) -> None:
         open_elements[-1].text += data
 
-    parser = ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
-    parser.Parse(xml, True)
-    domain = root.children[0]
-    _name_children(domain)
-    return domain
+    parser.Parse(_OPEN + xml + _CLOSE, True)
+    return root.children[0].children
 
 
 def _name_children(parent: Element) -> None:
