@@ -18,6 +18,11 @@ settings.register_profile("thorough", settings.get_profile("kvnode"), max_exampl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "kvnode"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--regenerate``: write anew what tests compare with and the project itself makes."""
+    parser.addoption("--regenerate", action="store_true", help="write expected files anew from what the code gives")
+
+
 @dataclass(frozen=True)
 class Guest:
     """Files of the demo guest; ``disk`` and ``qcow2`` are to be copied before a VM writes to them."""
