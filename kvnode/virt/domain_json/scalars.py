@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)")
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
@@ -72,14 +72,20 @@ def _integer(low: int, high: int) -> Scalar:
     return Scalar(0, from_text, from_json)
 
 
-def _time_from_text(text: str) -> str:
+def _time_from_text(text: str) -> str | None:
+    wanted = "must be a time such as 2024-01-02T03:04:05Z"
     if not _RFC3339.fullmatch(text):
-        raise ValueError("must be a time such as 2024-01-02T03:04:05Z")
-    moment = datetime.fromisoformat(text.replace(",", ".")).astimezone(UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
+        raise ValueError(wanted)
+    try:
+        moment = datetime.fromisoformat(text.replace(",", ".")).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(wanted) from None
+    written = moment.strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
+    # Go's zero time is written as null.
+    return None if written == "0001-01-01T00:00:00Z" else written
 
 
-def _time_from_json(value: Any) -> str:
+def _time_from_json(value: Any) -> str | None:
     if not isinstance(value, str):
         raise ValueError("must be a time such as 2024-01-02T03:04:05Z")  # noqa: TRY004
     return _time_from_text(value)
