@@ -1,0 +1,123 @@
+"""Reference domains, adapted, against libvirt's own schema and its own define; docs/libvirt-compatibility.md."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import libvirt
+import pytest
+from lxml import etree
+
+from tests.virt.daemon import LibvirtHost
+from tests.virt.refusals import REFUSALS, VMI, matching, table
+from tests.virt.samples import REFERENCE, ROOT, Sample, adapted, all_samples
+
+SCHEMA = Path("/usr/share/libvirt/schemas/domain.rng")
+DOCUMENT = ROOT / "docs/libvirt-compatibility.md"
+MARKS = ("<!-- the table: written by pytest --regenerate -->\n", "<!-- the end of the table -->\n")
+LIBVIRT_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "s390x": "s390x"}
+
+
+@cache
+def samples() -> list[Sample]:
+    return all_samples()
+
+
+@cache
+def installed_libvirt() -> int:
+    """The installed libvirt's version, as it numbers them."""
+    return int(libvirt.getVersion())
+
+
+@pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
+def test_every_domain_is_one_of_libvirts_schema() -> None:
+    schema = etree.RelaxNG(etree.parse(SCHEMA))
+    rows = [row for row in REFUSALS if row.schema and row.holds_for(installed_libvirt())]
+    refused = {}
+    for sample in samples():
+        domain = adapted(sample, installed_libvirt())
+        if _is_valid(schema, domain):
+            continue
+        for row in rows:
+            row.cure(domain)
+        if not _is_valid(schema, domain):
+            refused[sample.name] = str(schema.error_log.last_error)
+    assert refused == {}, "a new kind of refusal: adapt it, or give it a row with its reason in refusals.py"
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[LibvirtHost]:
+    made = LibvirtHost()
+    yield made
+    made.close()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("architecture", ["amd64", "arm64", "s390x"])
+def test_libvirt_defines_every_domain(architecture: str, host: LibvirtHost) -> None:
+    name = LIBVIRT_ARCHITECTURES[architecture]
+    if shutil.which(f"qemu-system-{name}") is None:
+        pytest.skip(f"there is no QEMU for {architecture} here")
+    kvm = _has_kvm(host, name)
+    seen: Counter[str] = Counter()
+    unknown = {}
+    for sample in samples():
+        if sample.architecture == architecture:
+            problem = _define(host, adapted(sample, host.versions.libvirt, kvm=kvm), seen)
+            if problem:
+                unknown[sample.name] = problem
+    assert unknown == {}, "a new kind of refusal: adapt it, or give it a row with its reason in refusals.py"
+    if REFERENCE.is_file() and architecture == "amd64":
+        stale = {row.what for row in REFUSALS if row.cause == VMI} - seen.keys()
+        assert stale == set(), "no domain is refused for this any more"
+
+
+def _is_valid(schema: etree.RelaxNG, domain: ET.Element) -> bool:
+    return bool(schema.validate(etree.fromstring(ET.tostring(domain))))
+
+
+def _has_kvm(host: LibvirtHost, architecture: str) -> bool:
+    capabilities = ET.fromstring(host.raw.getCapabilities())
+    return capabilities.find(f"guest/arch[@name='{architecture}']/domain[@type='kvm']") is not None
+
+
+def _define(host: LibvirtHost, domain: ET.Element, seen: Counter[str]) -> str:
+    """Define a domain, each time without what was refused, until it is taken; what libvirt says when that ends."""
+    for _ in range(2 * len(REFUSALS)):
+        xml = ET.tostring(domain, encoding="unicode")
+        try:
+            host.raw.defineXML(xml).undefineFlags(libvirt.VIR_DOMAIN_UNDEFINE_NVRAM)
+        except libvirt.libvirtError as error:
+            row = matching(str(error), host.versions.libvirt)
+            if row is None:
+                return str(error)
+            row.cure(domain)
+            seen[row.what] += 1
+            if ET.tostring(domain, encoding="unicode") == xml:
+                return f"{error} (nothing to take out for it)"
+            continue
+        return ""
+    return "refused again and again"
+
+
+def test_the_table_is_in_the_documentation(request: pytest.FixtureRequest) -> None:
+    text = DOCUMENT.read_text()
+    begin, end = (text.index(mark) for mark in MARKS)
+    wanted = text[: begin + len(MARKS[0])] + "\n" + table() + "\n" + text[end:]
+    if request.config.getoption("--regenerate"):
+        DOCUMENT.write_text(wanted)
+        text = wanted
+    assert text == wanted, "run pytest --regenerate"
+
+
+def test_each_row_has_a_message_of_its_own() -> None:
+    assert len({row.what for row in REFUSALS}) == len(REFUSALS)
+    for row in REFUSALS:
+        re.compile(row.says)
+        assert row.reason.endswith(".")
