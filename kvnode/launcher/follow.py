@@ -32,6 +32,7 @@ class Mailbox:
     def __init__(self) -> None:
         """Start empty."""
         self._queue: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.panicked = False
 
     def on_signal(self, _number: int, _frame: object) -> None:
         """Tell of a signal to stop."""
@@ -40,6 +41,8 @@ class Mailbox:
     def on_lifecycle(self, _domain: str, event: int, detail: int) -> None:
         """Tell of a domain that ended; other events are for the log."""
         logger.info("domain event %d, detail %d", event, detail)
+        if event == libvirt.VIR_DOMAIN_EVENT_CRASHED:
+            self.panicked = True  # the state that follows does not tell a panic from a QEMU that died
         if event in _STOPS:
             self._queue.put("ended")
 
@@ -88,6 +91,11 @@ class Follower:
     def stopping(self) -> bool:
         """Tell whether the stop was asked for."""
         return self._stop is not None
+
+    @property
+    def panicked(self) -> bool:
+        """Tell whether the guest said that it panicked."""
+        return self._mailbox.panicked
 
     @property
     def destroyed(self) -> str:

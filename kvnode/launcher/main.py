@@ -149,8 +149,10 @@ class Launcher:
 
     def _conclude(self, follower: Follower, end: DomainState) -> int:
         if end.crashed:
-            logger.error("the guest ended badly: %s", end.reason)
-            self._status.enter(FAILED, "GuestCrashed", end.reason)
+            reason = "GuestPanicked" if follower.panicked else "QemuDied"
+            message = "the guest panicked" if follower.panicked else end.reason
+            logger.error("the guest ended badly: %s", message)
+            self._status.enter(FAILED, reason, message)
             return 1
         if follower.destroyed:
             reason, message = "Destroyed", f"the guest {follower.destroyed}"

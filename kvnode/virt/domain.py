@@ -11,7 +11,7 @@ from kvnode.virt.connection import Connection
 from kvnode.virt.errors import VirtError
 
 _CRASHES = {
-    libvirt.VIR_DOMAIN_SHUTOFF_CRASHED: "QEMU died, or the guest crashed",
+    libvirt.VIR_DOMAIN_SHUTOFF_CRASHED: "QEMU was killed or crashed",
     libvirt.VIR_DOMAIN_SHUTOFF_FAILED: "QEMU did not start",
     libvirt.VIR_DOMAIN_SHUTOFF_DAEMON: "the libvirt daemon lost the domain",
 }

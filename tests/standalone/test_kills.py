@@ -26,7 +26,7 @@ def assert_nothing_left(runner: Runner, before: VmInfo, state_dir: Path) -> None
 
 @pytest.mark.parametrize(
     ("role", "reason"),
-    [("qemu", "GuestCrashed"), ("launcher", "LauncherDied"), ("launcher-monitor", "LauncherDied")],
+    [("qemu", "QemuDied"), ("launcher", "LauncherDied"), ("launcher-monitor", "LauncherDied")],
 )
 def test_what_a_vm_cannot_do_without_ends_it(
     runner: Runner, kernel: StartOptions, state_dir: Path, role: str, reason: str

@@ -8,6 +8,8 @@ import socket
 import time
 from pathlib import Path
 
+import libvirt
+import libvirt_qemu
 import pytest
 
 from kvnode.standalone.errors import EXIT_EXISTS, EXIT_NOT_FOUND
@@ -100,14 +102,15 @@ def test_a_guest_that_panics_has_failed(runner: Runner, kernel: StartOptions) ->
     vmi["spec"]["domain"]["devices"]["panicDevices"] = [{"model": "isa"}]
     gates = {"developerConfiguration": {"featureGates": ["PanicDevices"]}}
     runner.start(vmi, dataclasses.replace(kernel, config=gates))
-    wait_for_text(runner.log_paths("panic")["serial"], "kvnode-guest: up after")
-    with socket.socket(socket.AF_UNIX) as console:
-        console.connect(str(runner.console_path("panic")))
+    connection = libvirt.open(runner.get("panic").libvirt_uri)
+    try:
+        domain = connection.lookupByName("default_panic")
         # What the pvpanic driver of a guest does when its kernel panics: 1 to port 0x505.
-        console.sendall(b"\nprintf '\\001' | dd of=/dev/port bs=1 seek=1285 count=1\n")
-        info = runner.wait("panic", ("Failed",), 20)
-    assert (info.phase, info.reason) == ("Failed", "GuestCrashed")
-    assert info.message == "the guest panicked"
+        libvirt_qemu.qemuMonitorCommand(domain, "o /b 0x505 1", libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP)
+    finally:
+        connection.close()
+    info = runner.wait("panic", ("Failed",), 20)
+    assert (info.phase, info.reason, info.message) == ("Failed", "GuestPanicked", "the guest panicked")
 
 
 def test_a_guest_deaf_to_its_power_button_is_destroyed_after_the_grace_period(
