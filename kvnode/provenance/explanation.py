@@ -105,7 +105,7 @@ def explain(
     Raises:
         ConversionError: the VMI does not convert, or it or the context has more than `MOST_VALUES` values.
     """
-    prober = Prober(read_input(vmi), read_input(context or {}, "context"))
+    prober = Prober(read_input(vmi), read_input({} if context is None else context, "context"))
     found = influences(prober)
     lines = [path for element in prober.domain.walk() for path in (element.path, *dict(element.parts()))]
     puzzling = {path for path in lines if all(_is_weak(node) for node in found.get(path, ()))}

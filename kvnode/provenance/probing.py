@@ -85,6 +85,8 @@ def influences(prober: Prober) -> Influences:
     for node in prober.context.nodes[1:]:
         for variant in (*_variants(prober.context, node), *_accompanied(prober.context, node)):
             note(node, prober.lost(context=variant))
+        if node.keys == ("architecture",):
+            note(node, _elsewhere(prober, node))
     return {path: list(nodes.values()) for path, nodes in found.items()}
 
 
@@ -125,6 +127,22 @@ def _with_more_cpus(prober: Prober, stuck: list[Node]) -> Iterator[tuple[Node, f
     for node in stuck:
         for variant in _variants(prober.vmi, node):
             yield node, other.lost(vmi=variant)
+
+
+def _elsewhere(prober: Prober, architecture: Node) -> frozenset[str]:
+    """What another architecture changes beside the devices, which may keep the machine from converting for it."""
+    spec = prober.vmi.nodes[0].value.get("spec")
+    domain = spec.get("domain") if isinstance(spec, dict) else None
+    if not isinstance(domain, dict):
+        return frozenset()
+    bare = {**prober.vmi.nodes[0].value, "spec": {**spec, "domain": {**domain, "devices": {}}}}
+    try:
+        other = Prober(Document(bare), prober.context)
+    except ConversionError:
+        return frozenset()
+    variants = list(_variants(prober.context, architecture))
+    paths = frozenset[str]().union(*(other.lost(context=variant) for variant in variants))
+    return frozenset(path for path in paths if not path.startswith("devices"))
 
 
 def _accompanied(context: Document, node: Node) -> Iterator[bytes]:
