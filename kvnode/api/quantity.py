@@ -135,6 +135,12 @@ class Quantity:
         made._text, made._wide = None, not -_MAX_INT64 <= count <= _MAX_INT64
         return made
 
+    def with_value(self, count: int) -> Quantity:
+        """A whole amount that is written in the same family of units as this one."""
+        made = Quantity.from_bytes(count)
+        made._kind = self._kind
+        return made
+
     @property
     def value(self) -> int:
         """The amount in whole units (bytes for memory, CPUs for cpu), rounded up."""
@@ -170,6 +176,25 @@ class Quantity:
 
     def __bool__(self) -> bool:
         return self._mantissa != 0
+
+    def __add__(self, other: Quantity) -> Quantity:
+        """The sum, written in the units of the first of the two that is not zero."""
+        return self._sum(other, 1)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        """The difference, written in the units of the first of the two that is not zero."""
+        return self._sum(other, -1)
+
+    def _sum(self, other: Quantity, sign: int) -> Quantity:
+        low = min(self._exponent, other._exponent)
+        mine = self._mantissa * _power(self._exponent - low)
+        theirs = other._mantissa * _power(other._exponent - low)
+        made = Quantity.from_bytes(mine + sign * theirs)
+        made._exponent = low
+        made._kind = self._kind if self._mantissa else other._kind
+        largest = max(abs(mine), abs(theirs))
+        made._wide = made._wide or self._wide or other._wide or largest > _MAX_INT64
+        return made
 
     def _compare(self, mantissa: int, exponent: int) -> int:
         low = min(self._exponent, exponent)

@@ -145,7 +145,7 @@ def _processes() -> Iterator[Term]:
 def _vcpus(spec: Mapping[str, Any]) -> Iterator[Term]:
     domain = spec["domain"]
     if "cpu" in domain:
-        count, field = _topology_vcpus(domain["cpu"]), _DOMAIN + "cpu"
+        count, field = topology_vcpus(domain["cpu"]), _DOMAIN + "cpu"
     else:
         resources = domain.get("resources", {})
         count, field = 1, ""
@@ -158,7 +158,7 @@ def _vcpus(spec: Mapping[str, Any]) -> Iterator[Term]:
     yield Term("io-threads", IO_THREAD, "I/O threads")
 
 
-def _topology_vcpus(cpu: Mapping[str, Any]) -> int:
+def topology_vcpus(cpu: Mapping[str, Any]) -> int:
     """Cores by sockets by threads, those that are set; an unsigned 32-bit number (``hw_utils.go:87``)."""
     factors = [cpu[name] for name in ("cores", "sockets", "threads") if cpu.get(name)]
     return math.prod(factors) % 2**32 if factors else 0
@@ -210,7 +210,7 @@ def _protection(spec: Mapping[str, Any]) -> Iterator[Term]:
     if domain.get("cpu", {}).get("dedicatedCpuPlacement", False):
         field = _DOMAIN + "cpu.dedicatedCpuPlacement"
         yield Term("guaranteed", GUARANTEED, "reserve, as the pod may not exceed its request", field)
-    elif _wants_guaranteed(domain.get("resources", {})):
+    elif wants_guaranteed(domain.get("resources", {})):
         field = _DOMAIN + "resources"
         yield Term("guaranteed", GUARANTEED, "reserve, as the pod may not exceed its request", field)
     reserved = domain.get("memory", {}).get("reservedOverhead", {}).get("addedOverhead")
@@ -219,7 +219,7 @@ def _protection(spec: Mapping[str, Any]) -> Iterator[Term]:
         yield Term("reserved", Quantity(reserved).value, "asked for by the VM", field)
 
 
-def _wants_guaranteed(resources: Mapping[str, Any]) -> bool:
+def wants_guaranteed(resources: Mapping[str, Any]) -> bool:
     """Whether CPU and memory are limited to what is requested (``api/core/v1/types.go:580``)."""
     requests, limits = resources.get("requests", {}), resources.get("limits", {})
     memory, memory_limit = Quantity(requests.get("memory", "0")), Quantity(limits.get("memory", "0"))
