@@ -133,6 +133,19 @@ def _tied(
             judge(*((_item(before), _item(after)) for before, after in pairs)),
             lambda base, other, name=name: _exchanged(base, other, lists, name),  # type: ignore[misc]
         )
+    yield from (_reordered(keys) for keys in lists if _in_other_order(get(running, keys), get(wanted, keys)))
+
+
+def _reordered(keys: Keys) -> Unit:
+    verdict = Verdict(False, "devices are in the order in which the machine was started")
+    return Unit(
+        (shown_path(keys),), None, None, verdict, lambda base, other: put(base, keys, get(other, keys))
+    )
+
+
+def _in_other_order(old: Any, new: Any) -> bool:
+    one, other = _by_name(old), _by_name(new)
+    return [name for name in one if name in other] != [name for name in other if name in one]
 
 
 def _item(entry: tuple[int, Json] | None) -> Json | None:
