@@ -13,8 +13,9 @@ from typing import Any
 from kvnode.virt.domain_json.errors import DomainFormatError
 from kvnode.virt.domain_json.from_xml import read_xml
 from kvnode.virt.domain_json.gojson import decode, encode
-from kvnode.virt.domain_json.schema.domain import DOMAIN, DOMAIN_SPEC, OBJECT_META
+from kvnode.virt.domain_json.schema.domain import DOMAIN, DOMAIN_SPEC
 from kvnode.virt.domain_json.schema.metadata import KUBE_VIRT_METADATA
+from kvnode.virt.domain_json.schema.objectmeta import OBJECT_META
 from kvnode.virt.domain_json.schema.status import DOMAIN_STATUS
 
 __all__ = [

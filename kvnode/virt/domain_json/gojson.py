@@ -29,7 +29,7 @@ def encode_many(struct: Struct, values: list[Mapping[str, Any]] | None) -> str:
 
 
 def _dump(plain: Any) -> str:
-    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # What is escaped stands in strings only. Go spells backspace and form feed as Python does.
     return text.translate(_ESCAPES)
 
@@ -40,14 +40,27 @@ def decode(struct: Struct, data: bytes | str, path: str = "") -> dict[str, Any]:
     Raises:
         DomainFormatError: it is no JSON, or a value is not what its field takes.
     """
+    return from_plain(struct, _load(data, path), path)
+
+
+def decode_many(struct: Struct, data: bytes | str, path: str = "") -> list[dict[str, Any]] | None:
+    """Read a list of values, None for ``null``; raises DomainFormatError as :func:`decode` does."""
+    plain = _load(data, path)
+    if plain is None:
+        return None
+    if not isinstance(plain, list):
+        raise DomainFormatError(path, "must be a list")
+    return [from_plain(struct, item, f"{path}[{index}]") for index, item in enumerate(plain)]
+
+
+def _load(data: bytes | str, path: str) -> Any:
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     try:
-        plain = json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant)
     except ValueError as error:
         raise DomainFormatError(path, f"is not JSON: {error}") from None
     except RecursionError:
         raise DomainFormatError(path, "is nested too deep") from None
-    return from_plain(struct, plain, path)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
+
+from kvnode.api.quantity import Quantity
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
@@ -91,14 +94,20 @@ def _time_from_json(value: Any) -> str | None:
     return _time_from_text(value)
 
 
-def _float_from_text(text: str) -> float:
-    return float(text) if text else 0.0
+def _float_from_text(text: str) -> int | float:
+    return _float_from_json(float(text)) if text else 0
 
 
-def _float_from_json(value: Any) -> float:
+def _float_from_json(value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("must be a number")  # noqa: TRY004
-    return float(value)
+    return go_number(value)
+
+
+def go_number(value: float) -> int | float:
+    """The number as Go writes it: a whole one below 1e21 has no point."""
+    whole = isinstance(value, int) or (value.is_integer() and abs(value) < 1e21)
+    return int(value) if whole else float(value)
 
 
 def _no_text(_text: str) -> Any:
@@ -125,3 +134,80 @@ TIME = Scalar(None, _time_from_text, _time_from_json)
 TEXTS = Scalar(None, _no_text, _map_from_json)
 #: Any JSON, left alone.
 RAW = Scalar(None, _no_text, lambda value: value)
+
+
+def _micro_time(value: Any) -> str:
+    wanted = "must be a time such as 2024-01-02T03:04:05.000000Z"
+    if not isinstance(value, str) or not _RFC3339.fullmatch(value):
+        raise ValueError(wanted)
+    try:
+        moment = datetime.fromisoformat(value.replace(",", ".")).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(wanted) from None
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").zfill(27)
+
+
+def _bools(value: Any) -> list[bool]:
+    if not isinstance(value, list):
+        raise ValueError("must be a list")  # noqa: TRY004
+    return [_bool_from_json(item) for item in value]
+
+
+def _quantity(value: Any) -> str:
+    return str(Quantity.from_json(value))
+
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(h|m|s|ms|us|µs|ns))", re.ASCII)
+_NANOSECONDS = {
+    "h": 3600 * 10**9,
+    "m": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 10**3,
+    "µs": 10**3,
+    "ns": 1,
+}
+
+
+def _duration(value: Any) -> str:
+    wanted = "must be a duration such as 1m30s"
+    if not isinstance(value, str) or len(value) > 64:
+        raise ValueError(wanted)
+    text = value.removeprefix("-").removeprefix("+")
+    parts = _DURATION.findall(text)
+    if text != "0" and (not parts or "".join(number + unit for number, unit in parts) != text):
+        raise ValueError(wanted)
+    total = sum(int(Fraction(number) * _NANOSECONDS[unit]) for number, unit in parts)
+    if total >= 2**63:
+        raise ValueError(wanted)
+    return ("-" if value.startswith("-") and total else "") + _written_duration(total)
+
+
+def _written_duration(nanoseconds: int) -> str:
+    """As Go's time.Duration prints itself."""
+    if nanoseconds < 10**9:
+        for unit, size in (("ms", 10**6), ("µs", 10**3), ("ns", 1)):
+            if nanoseconds >= size:
+                return _decimal(nanoseconds, size) + unit
+        return "0s"
+    minutes, rest = divmod(nanoseconds, 60 * 10**9)
+    seconds = _decimal(rest, 10**9) + "s"
+    if not minutes:
+        return seconds
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}h" if hours else "") + f"{minutes}m{seconds}"
+
+
+def _decimal(number: int, size: int) -> str:
+    whole, rest = divmod(number, size)
+    digits = str(rest).zfill(len(str(size)) - 1).rstrip("0") if rest else ""
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
+#: A time in UTC to the microsecond; null when there is none.
+MICRO_TIME = Scalar(None, _no_text, _micro_time)
+BOOLS = Scalar(None, _no_text, _bools)
+#: An amount as Kubernetes writes it, in canonical form.
+QUANTITY = Scalar("0", _no_text, _quantity)
+#: A duration as Go writes it.
+DURATION = Scalar("0s", _no_text, _duration)

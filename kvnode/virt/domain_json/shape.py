@@ -161,3 +161,13 @@ def xml_name() -> Field:
 def unless_empty(field: Field) -> Field:
     """The field, not written when it is empty."""
     return replace(field, omitempty=True)
+
+
+def value(name: str, kind: Struct | Scalar) -> Field:
+    """A value that is in JSON alone."""
+    return Field(name, "", kind)
+
+
+def empties(*fields: Field) -> tuple[Field, ...]:
+    """The fields, each not written when it is empty."""
+    return tuple(unless_empty(field) for field in fields)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kvnode.virt.domain_json.scalars import BOOL, INT64, RAW, TEXT, TEXTS, TIME
 from kvnode.virt.domain_json.schema.common import MEMORY
 from kvnode.virt.domain_json.schema.cpu import CPU, CPU_TUNE, IOTHREADS, NUMA_TUNE, VCPU, VCPUS
 from kvnode.virt.domain_json.schema.devices import DEVICES
@@ -11,6 +10,7 @@ from kvnode.virt.domain_json.schema.firmware import LAUNCH_SECURITY, OS, SYS_INF
 from kvnode.virt.domain_json.schema.hostdevs import IOMMUFD
 from kvnode.virt.domain_json.schema.memory import MAX_MEMORY, MEMORY_BACKING
 from kvnode.virt.domain_json.schema.metadata import METADATA
+from kvnode.virt.domain_json.schema.objectmeta import OBJECT_META
 from kvnode.virt.domain_json.schema.status import DOMAIN_STATUS
 from kvnode.virt.domain_json.shape import many, one, optional, struct, text, unless_empty, xml_name
 
@@ -56,36 +56,6 @@ DOMAIN_SPEC = struct(
     optional("LaunchSecurity", "launchSecurity", LAUNCH_SECURITY),
     text("OnReboot", "on_reboot"),
     optional("IOMMUFD", "iommufd", IOMMUFD),
-)
-OWNER_REFERENCE = struct(
-    text("apiVersion"),
-    text("kind"),
-    text("name"),
-    text("uid"),
-    unless_empty(optional("controller", "", BOOL)),
-    unless_empty(optional("blockOwnerDeletion", "", BOOL)),
-)
-MANAGED_FIELDS = struct(
-    *(unless_empty(text(name)) for name in ("manager", "operation", "apiVersion")),
-    unless_empty(optional("time", "", TIME)),
-    unless_empty(text("fieldsType")),
-    unless_empty(optional("fieldsV1", "", RAW)),
-    unless_empty(text("subresource")),
-)
-OBJECT_META = struct(
-    *(
-        unless_empty(text(n))
-        for n in ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion")
-    ),
-    unless_empty(one("generation", "", INT64)),
-    unless_empty(one("creationTimestamp", "", TIME)),
-    unless_empty(optional("deletionTimestamp", "", TIME)),
-    unless_empty(optional("deletionGracePeriodSeconds", "", INT64)),
-    unless_empty(one("labels", "", TEXTS)),
-    unless_empty(one("annotations", "", TEXTS)),
-    unless_empty(many("ownerReferences", "", OWNER_REFERENCE)),
-    unless_empty(many("finalizers", "", TEXT)),
-    unless_empty(many("managedFields", "", MANAGED_FIELDS)),
 )
 DOMAIN = struct(
     unless_empty(text("kind")),
