@@ -114,7 +114,8 @@ def attach(path: Path, name: str) -> None:
 def _raw(source: int) -> Iterator[None]:
     saved = termios.tcgetattr(source)
     try:
-        tty.setraw(source)
+        # Not TCSAFLUSH, the default: what was typed ahead is meant for the guest.
+        tty.setraw(source, termios.TCSADRAIN)
         yield
     finally:
         termios.tcsetattr(source, termios.TCSADRAIN, saved)
