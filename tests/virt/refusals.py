@@ -36,6 +36,9 @@ class Refusal:
     until: int | None = None
     """First version of libvirt that takes it; None: none does."""
 
+    amd64: bool = True
+    """Domains of amd64 are refused for it; False: those of arm64 and s390x alone."""
+
     def holds_for(self, libvirt_version: int) -> bool:
         """Tell whether that version of libvirt refuses it."""
         return self.until is None or libvirt_version < self.until
@@ -144,7 +147,7 @@ REFUSALS = (
     Refusal(
         "A LUN on the SATA bus",
         VMI,
-        "Only the SCSI bus carries a LUN. KubeVirt admits SATA for it, and gives SATA where no bus is named.",
+        "Only the SCSI bus carries a LUN. KubeVirt admits SATA for it, and gives SATA on amd64 where no bus is named.",
         "device='lun' is not supported for bus='sata'",
         _drop_disks(_is_lun_without_scsi),
     ),
@@ -165,10 +168,10 @@ REFUSALS = (
         _addresses_by_libvirt,
     ),
     Refusal(
-        "USB devices without a USB controller",
+        "A USB device without a USB controller",
         VMI,
-        "KubeVirt leaves the USB controller out unless an input device, a tablet or client passthrough asks for one: "
-        "a disk or host device on USB does not.",
+        "KubeVirt adds the controller for a disk or input device on USB and for client passthrough: not for a CD-ROM or "
+        "LUN on USB, and not for a host device that turns out to be a USB one.",
         "USB is disabled for this domain|Can't add host USB device",
         _usb_controller,
     ),
@@ -180,10 +183,10 @@ REFUSALS = (
         _acpi,
     ),
     Refusal(
-        "BIOS messages on a serial port that is not there",
+        "BIOS messages on a serial port that cannot be",
         VMI,
-        "`bios.useSerial: true` together with `autoattachSerialConsole: false`.",
-        "need at least one serial port to use BIOS serial output",
+        "`bios.useSerial: true` together with `autoattachSerialConsole: false`, or on s390x.",
+        "need at least one serial port to use BIOS serial output|BIOS serial console only supported on x86",
         _dropping("os/bios"),
     ),
     Refusal(
@@ -193,6 +196,46 @@ REFUSALS = (
         "QEMU 7.2. `maxSockets` counts.",
         "vCPUs require extended interrupt mode|Maximum CPUs greater than",
         _one_cpu,
+    ),
+    Refusal(
+        "Timers of x86 elsewhere",
+        VMI,
+        "`clock.timer` takes `hpet`, `kvm`, `pit` and `hyperv` anywhere; arm64 and s390x have none of them.",
+        "Configuring the '(kvmclock|hypervclock)' timer is not supported|hpet timer is not supported|pit tickpolicy",
+        _dropping("clock/timer"),
+        amd64=False,
+    ),
+    Refusal(
+        "Paravirtual spinlocks on arm64",
+        VMI,
+        "`features.pvspinlock` is for x86.",
+        "'pvspinlock' feature is not supported for architecture",
+        _dropping("features/pvspinlock"),
+        amd64=False,
+    ),
+    Refusal(
+        "A TPM on arm64 and s390x",
+        VMI,
+        "KubeVirt gives a persistent TPM the CRB interface, which is for x86, and s390x has no emulated TPM at all.",
+        "does not support TPM (model|backend)",
+        _dropping("devices/tpm"),
+        amd64=False,
+    ),
+    Refusal(
+        "Secure boot on s390x",
+        VMI,
+        "`bootloader.efi` is taken on every architecture; s390x has no EFI.",
+        "Secure boot is supported with q35",
+        _dropping("os/loader", "os/nvram", "os/firmware"),
+        amd64=False,
+    ),
+    Refusal(
+        "USB on s390x",
+        VMI,
+        "Input devices and client passthrough ask for USB, for which KubeVirt gives s390x no controller.",
+        "Can't add USB input device|USB redirection is not supported",
+        _dropping("devices/input", "devices/redirdev"),
+        amd64=False,
     ),
     Refusal(
         "A vGPU's display without graphics",
