@@ -18,6 +18,7 @@ from kvnode.spec import model
 from kvnode.spec.cause import INVALID, NOT_SUPPORTED, REQUIRED, TYPE_INVALID, Cause, child, shown
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_MOST_HINTS = 20  # near names are dear to find, and many unknown fields are no slip of the hand
 _MAX_ITEMS = 256  # of the lists below, core/v1/types.go:135,159,177,200 and schema.go:539,544
 _BOUNDED = frozenset(
     {
@@ -42,6 +43,7 @@ class SchemaReader:
     def __init__(self) -> None:
         self.causes: list[Cause] = []
         self.ignored: list[Cause] = []
+        self._hints = 0
 
     def read(self, document: Mapping[str, Any], type_name: str) -> dict[str, Any]:
         """Copy a whole document of one of the model's types."""
@@ -65,7 +67,10 @@ class SchemaReader:
         return result
 
     def _unknown(self, key: object, known: Mapping[str, Any], path: str) -> None:
-        close = difflib.get_close_matches(key[:64], known, n=1) if isinstance(key, str) else []
+        close: list[str] = []
+        if isinstance(key, str) and self._hints < _MOST_HINTS:
+            self._hints += 1
+            close = difflib.get_close_matches(key[:64], known, n=1)
         hint = f"did you mean {close[0]}?" if close else "remove it"
         cause = Cause(child(path, key), NOT_SUPPORTED, f"is no field of this API: {hint}")
         (self.ignored if path.split(".", 1)[0] in {"metadata", "status"} else self.causes).append(cause)
