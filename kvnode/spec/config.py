@@ -25,6 +25,7 @@ from kvnode.spec.fields import (
 )
 
 _MACHINE_TYPES = {"amd64": "q35", "arm64": "virt", "s390x": "s390-ccw-virtio"}
+_OVMF_PATHS = {"amd64": "/usr/share/edk2/ovmf", "arm64": "/usr/share/AAVMF", "s390x": ""}
 _EMULATED_MACHINES = {
     "amd64": ("q35*", "pc-q35*"),
     "arm64": ("virt*",),
@@ -138,6 +139,24 @@ class ClusterConfig:
     selinux_launcher_type: str = ""
     """``selinuxLauncherType`` of launcher pods."""
 
+    ovmf_path_override: str = ""
+    """``ovmfPath``: firmware for every architecture. Ask `ovmf_path`, not this."""
+
+    ovmf_paths: Mapping[str, str] = field(default_factory=dict)
+    """``architectureConfiguration.<arch>.ovmfPath``. Ask `ovmf_path`, not this."""
+
+    disk_verification_memory_limit: int = 2000 * 2**20
+    """``developerConfiguration.diskVerification.memoryLimit``, bytes: for looking into a disk image."""
+
+    launcher_log_verbosity: int = 2
+    """``developerConfiguration.logVerbosity.virtLauncher``."""
+
+    seccomp_profile: Mapping[str, Any] | None = None
+    """``seccompConfiguration.virtualMachineInstanceProfile.customProfile`` as a pod's security context has it."""
+
+    hypervisor: str = "kvm"
+    """Name of the first of ``hypervisors``, which counts where the gate ConfigurableHypervisor is on."""
+
     supported_guest_agent_versions: tuple[str, ...] = ("2.*", "3.*", "4.*", "5.*")
     """``supportedGuestAgentVersions``, as patterns."""
 
@@ -159,7 +178,7 @@ class ClusterConfig:
         if not isinstance(config, Mapping):
             raise wrong_type("spec.configuration", "a mapping", config)
         values: dict[str, Any] = {}
-        for read in (_general, _architectures, _network, _developer, _live_update, _options):
+        for read in (_general, _architectures, _network, _developer, _launcher, _live_update, _options):
             values.update({name: value for name, value in read(config).items() if value is not None})
         return cls(**values)
 
@@ -186,6 +205,11 @@ class ClusterConfig:
         """Machine type of a VM that names none; an unknown architecture counts as amd64."""
         arch = architecture if architecture in _MACHINE_TYPES else "amd64"
         return self.machine_type_override or self.machine_types.get(arch) or _MACHINE_TYPES[arch]
+
+    def ovmf_path(self, architecture: str) -> str:
+        """Directory of the UEFI firmware in the launcher's image; an unknown architecture counts as amd64."""
+        arch = architecture if architecture in _OVMF_PATHS else "amd64"
+        return self.ovmf_path_override or self.ovmf_paths.get(arch) or _OVMF_PATHS[arch]
 
     def emulated_machines(self, architecture: str) -> tuple[str, ...]:
         """Patterns of the machine types that a VM may name; an unknown architecture counts as amd64."""
@@ -226,14 +250,18 @@ def _architectures(config: Mapping[str, Any]) -> dict[str, Any]:
     section = get_mapping(config, "architectureConfiguration", _ROOT)
     machine_types: dict[str, str] = {}
     machines: dict[str, tuple[str, ...]] = {}
+    firmware: dict[str, str] = {}
     for arch in _MACHINE_TYPES:
         settings = get_mapping(section, arch, path)
         machine_types[arch] = get_string(settings, "machineType", f"{path}{arch}.")
         machines[arch] = tuple(get_strings(settings, "emulatedMachines", f"{path}{arch}."))
+        firmware[arch] = get_string(settings, "ovmfPath", f"{path}{arch}.")
     return {
         "default_architecture": get_string(section, "defaultArchitecture", path),
         "machine_types": machine_types,
         "emulated_machines_by_arch": machines,
+        "ovmf_paths": firmware,
+        "ovmf_path_override": get_string(config, "ovmfPath", _ROOT),
         "machine_type_override": get_string(config, "machineType", _ROOT),
         "emulated_machines_override": tuple(get_strings(config, "emulatedMachines", _ROOT)) or None,
     }
@@ -266,6 +294,34 @@ def _developer(config: Mapping[str, Any]) -> dict[str, Any]:
         "node_selectors": {key: get_string(selectors, key, path + "nodeSelectors.") for key in selectors},
         "minimum_cluster_tsc_frequency": get_int(section, "minimumClusterTSCFrequency", path, high=2**63 - 1),
     }
+
+
+def _launcher(config: Mapping[str, Any]) -> dict[str, Any]:
+    path = _ROOT + "developerConfiguration."
+    section = get_mapping(config, "developerConfiguration", _ROOT)
+    verification = get_mapping(section, "diskVerification", path)
+    limit = get_quantity(verification, "memoryLimit", path + "diskVerification.")
+    verbosity = get_mapping(section, "logVerbosity", path)
+    hypervisors = _mappings(config, "hypervisors", _ROOT)
+    return {
+        "disk_verification_memory_limit": None if limit is None else limit.value,
+        "launcher_log_verbosity": get_int(verbosity, "virtLauncher", path + "logVerbosity.") or None,
+        "hypervisor": get_string(hypervisors[0], "name", _ROOT + "hypervisors[0].") if hypervisors else None,
+        "seccomp_profile": _seccomp_profile(config),
+    }
+
+
+def _seccomp_profile(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """``template.go:700-716``."""
+    path = _ROOT + "seccompConfiguration."
+    section = get_mapping(config, "seccompConfiguration", _ROOT)
+    instances = get_mapping(section, "virtualMachineInstanceProfile", path)
+    path += "virtualMachineInstanceProfile."
+    custom = get_mapping(instances, "customProfile", path)
+    path += "customProfile."
+    if custom.get("localhostProfile") is not None:
+        return {"type": "Localhost", "localhostProfile": get_string(custom, "localhostProfile", path)}
+    return {"type": "RuntimeDefault"} if get_bool(custom, "runtimeDefaultProfile", path) else None
 
 
 def _live_update(config: Mapping[str, Any]) -> dict[str, Any]:
