@@ -170,7 +170,7 @@ REFUSALS = (
     Refusal(
         "A USB device without a USB controller",
         VMI,
-        "KubeVirt adds the controller for a disk or input device on USB and for client passthrough: not for a CD-ROM or "
+        "KubeVirt adds the controller for a disk or input device on USB and client passthrough: not for a CD-ROM or "
         "LUN on USB, and not for a host device that turns out to be a USB one.",
         "USB is disabled for this domain|Can't add host USB device",
         _usb_controller,
