@@ -71,7 +71,7 @@ def _convert(
         known = stand_in(vmi, arch, config)
     except (AttributeError, KeyError, TypeError):
         # Nobody checked this instance, and a field has another type than it should: the converter says which.
-        known = {"architecture": arch}
+        known = {"architecture": arch, "kvmAvailable": True}
     try:
         return kvnode.convert(vmi, {**known, **context}).decode().rstrip("\n")
     except ValueError as error:

@@ -70,6 +70,12 @@ def to_yaml(documents: Sequence[Any]) -> str:
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
             return True
 
+    def text_of(dumper: Plain, value: str) -> yaml.ScalarNode:
+        # PyYAML folds these as if they were line feeds, unless they stand in double quotes.
+        style = '"' if any(c in value for c in "\x85\u2028\u2029") else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Plain.add_representer(str, text_of)
     text: str = yaml.dump_all(
         documents, Dumper=Plain, sort_keys=False, allow_unicode=True, default_flow_style=False, width=110
     )
