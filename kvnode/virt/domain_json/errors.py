@@ -13,3 +13,8 @@ class DomainFormatError(ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
+
+    def within(self, outer: str) -> DomainFormatError:
+        """The same, seen from one element further out."""
+        separator = "" if not self.path or self.path.startswith("@") else "/"
+        return DomainFormatError(f"{outer}{separator}{self.path}", self.message)

@@ -31,43 +31,49 @@ def read_xml(struct: Struct, xml: str | bytes, root: str) -> dict[str, Any]:
     if local != root:
         raise DomainFormatError(local, f"is where <{root}> must be")
     value = struct.zero()
-    _fill(struct, element, value, root)
+    try:
+        _fill(struct, element, value)
+    except DomainFormatError as error:
+        raise error.within(root) from None
     return value
 
 
-def _fill(struct: Struct, element: Element, value: dict[str, Any], path: str) -> None:
+def _fill(struct: Struct, element: Element, value: dict[str, Any]) -> None:
     if struct.attributes:
-        for name, content in element.attrib.items():
-            field = struct.attributes.get(_split(name)[1])
+        for name, content in element.items():
+            field = struct.attributes.get(name) or struct.attributes.get(_local(name))
             if field is not None:
-                value[field.name] = _scalar(field.kind, content, f"{path}@{name}")
+                value[field.name] = _scalar(field.kind, content, f"@{name}")
     if struct.own_name is not None:
         space, local = _split(element.tag)
         value[struct.own_name.name] = {"Space": space, "Local": local}
     if struct.text is not None:
-        value[struct.text.name] = _scalar(struct.text.kind, _own_text(element), path)
+        value[struct.text.name] = _scalar(struct.text.kind, _own_text(element), "")
     for child in element:
-        _child(struct, child, value, path)
+        _child(struct, child, value)
     if struct.after_xml is not None:
         struct.after_xml(value)
 
 
-def _child(struct: Struct, child: Element, value: dict[str, Any], path: str) -> None:
-    _, local = _split(child.tag)
+def _child(struct: Struct, child: Element, value: dict[str, Any]) -> None:
+    local = _local(child.tag)
     field = struct.elements.get(local) or struct.elements.get(child.tag)
-    if field is not None:
-        _take(field, child, value, f"{path}/{local}")
-    elif local in struct.wrapped:
-        for inner in child:
-            name = _split(inner.tag)[1]
-            if name in struct.wrapped[local]:
-                _take(struct.wrapped[local][name], inner, value, f"{path}/{local}/{name}")
+    try:
+        if field is not None:
+            _take(field, child, value)
+        elif local in struct.wrapped:
+            for inner in child:
+                wrapped = struct.wrapped[local].get(_local(inner.tag))
+                if wrapped is not None:
+                    _take(wrapped, inner, value)
+    except DomainFormatError as error:
+        raise error.within(local) from None
 
 
-def _take(field: Field, element: Element, value: dict[str, Any], path: str) -> None:
+def _take(field: Field, element: Element, value: dict[str, Any]) -> None:
     kind = field.kind
     if isinstance(kind, Scalar):
-        content = _scalar(kind, _own_text(element), path)
+        content = _scalar(kind, _own_text(element), "")
         if field.form == "many":
             value[field.name] = [*(value[field.name] or []), content]
         else:
@@ -81,7 +87,7 @@ def _take(field: Field, element: Element, value: dict[str, Any], path: str) -> N
         if value[field.name] is None:
             value[field.name] = kind.zero()
         inner = value[field.name]
-    _fill(kind, element, inner, path)
+    _fill(kind, element, inner)
 
 
 def _scalar(kind: Struct | Scalar, text: str, path: str) -> Any:
@@ -100,9 +106,10 @@ def _own_text(element: Element) -> str:
     return "".join([element.text or "", *(child.tail or "" for child in element)])
 
 
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2] if tag[:1] == "{" else tag
+
+
 def _split(tag: str) -> tuple[str, str]:
     """Namespace and local name of a tag in ElementTree's notation."""
-    if tag.startswith("{"):
-        space, _, local = tag[1:].partition("}")
-        return space, local
-    return "", tag
+    return (tag[1:].rpartition("}")[0], _local(tag)) if tag[:1] == "{" else ("", tag)

@@ -15,7 +15,7 @@ from kvnode.virt.domain_json.scalars import Scalar
 from kvnode.virt.domain_json.shape import Field, Struct, written
 
 # Go escapes these three for HTML's sake, and two line separators for JavaScript's.
-_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+_ESCAPES = tuple((c, f"\\u{ord(c):04x}") for c in "<>&\u2028\u2029")
 
 
 def encode(struct: Struct, value: Mapping[str, Any]) -> str:
@@ -31,7 +31,9 @@ def encode_many(struct: Struct, values: list[Mapping[str, Any]] | None) -> str:
 def _dump(plain: Any) -> str:
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # What is escaped stands in strings only. Go spells backspace and form feed as Python does.
-    return text.translate(_ESCAPES)
+    for character, escape in _ESCAPES:
+        text = text.replace(character, escape)
+    return text
 
 
 def decode(struct: Struct, data: bytes | str, path: str = "") -> dict[str, Any]:

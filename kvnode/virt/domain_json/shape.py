@@ -48,6 +48,14 @@ class Struct:
         self.wrapped: dict[str, dict[str, Field]] = {}
         self.text: Field | None = None
         self.own_name: Field | None = None
+        self.inner: tuple[Field, ...] = ()
+        """Those fields that hold structures."""
+
+        self.complete = True
+        """Every field is always written."""
+
+        self._template: dict[str, Any] = {}
+        self._parts: tuple[tuple[str, Struct], ...] = ()
         self.add(*fields)
 
     def add(self, *fields: Field) -> None:
@@ -55,22 +63,41 @@ class Struct:
         self.fields += fields
         for field in fields:
             self.by_name[field.name] = field
-            source = field.source
-            if source.startswith("@"):
-                self.attributes[source[1:]] = field
-            elif source == ".":
-                self.text = field
-            elif source == "!":
-                self.own_name = field
-            elif "/" in source and not source.startswith("{"):
-                outer, _, inner = source.partition("/")
-                self.wrapped.setdefault(outer, {})[inner] = field
-            elif source:
-                self.elements[source] = field
+            self._find(field)
+            self._template[field.name] = None
+            if isinstance(field.kind, Struct):
+                self.inner += (field,)
+                if field.form == "one":
+                    self._parts += ((field.name, field.kind),)
+            elif field.form == "one":
+                self._template[field.name] = field.kind.zero
+            self.complete = self.complete and not field.omitempty
+
+    def _find(self, field: Field) -> None:
+        """Note where in XML the field is found."""
+        source = field.source
+        if source.startswith("@"):
+            self.attributes[source[1:]] = field
+        elif source == ".":
+            self.text = field
+        elif source == "!":
+            self.own_name = field
+        elif "/" in source and not source.startswith("{"):
+            outer, _, inner = source.partition("/")
+            self.wrapped.setdefault(outer, {})[inner] = field
+        elif source:
+            self.elements[source] = field
 
     def zero(self) -> dict[str, Any]:
         """A new value with nothing set."""
-        return {f.name: (_zero(f.kind) if f.form == "one" else None) for f in self.fields}
+        value = self._template.copy()
+        for name, part in self._parts:
+            value[name] = part.zero()
+        return value
+
+    def in_order(self, value: Mapping[str, Any]) -> bool:
+        """Whether the value has all the fields, in their order, and no others."""
+        return list(value) == list(self._template)
 
     def make(self, **values: Any) -> dict[str, Any]:
         """A new value with these fields set.
@@ -86,24 +113,25 @@ class Struct:
         return made
 
 
-def _zero(kind: Struct | Scalar) -> Any:
-    return kind.zero() if isinstance(kind, Struct) else kind.zero
-
-
 def written(struct: Struct, value: Mapping[str, Any]) -> dict[str, Any]:
     """The value as it is written: in the order of the fields, empty ones left out where they say so.
 
     Fields that are not in ``value`` are written as zero.
     """
-    out: dict[str, Any] = {}
-    for field in struct.fields:
-        if field.name in value:
-            item = _written(field, value[field.name])
-        else:
-            item = _zero(field.kind) if field.form == "one" else None
-        if not (field.omitempty and _empty(field, item)):
-            out[field.name] = item
+    out = dict(value) if struct.in_order(value) else _ordered(struct, value)
+    for field in struct.inner:
+        if (item := out[field.name]) is not None:
+            out[field.name] = _written(field, item)
+    if not struct.complete:
+        for field in struct.fields:
+            if field.omitempty and _empty(field, out[field.name]):
+                del out[field.name]
     return out
+
+
+def _ordered(struct: Struct, value: Mapping[str, Any]) -> dict[str, Any]:
+    zero = struct.zero()
+    return {name: value.get(name, nothing) for name, nothing in zero.items()}
 
 
 def _empty(field: Field, item: Any) -> bool:
@@ -115,7 +143,7 @@ def _empty(field: Field, item: Any) -> bool:
 
 def _written(field: Field, item: Any) -> Any:
     kind = field.kind
-    if not isinstance(kind, Struct) or item is None:
+    if not isinstance(kind, Struct):
         return item
     if field.form == "many":
         return [written(kind, one) for one in item]
