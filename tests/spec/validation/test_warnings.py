@@ -222,6 +222,8 @@ def test_by_architecture() -> None:
             ["livenessProbe.periodSeconds"],
             id="probe",
         ),
+        pytest.param({"nodeSelector": {"example.org/zone": "a", "disk": ""}}, [], id="node labels"),
+        pytest.param({"nodeSelector": {"zone": "a b"}}, ["nodeSelector.zone"], id="no node label"),
         pytest.param(volume(emptyDisk={"capacity": "7G"}), [], id="B12 rounded down"),
         pytest.param(
             volume(emptyDisk={"capacity": "1000k"}), ["volumes[0].emptyDisk.capacity"], id="B12 too low"

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from kvnode.api.quantity import Quantity
-from kvnode.spec.cause import child
+from kvnode.spec.cause import child, shown
+from kvnode.spec.validation.names import label_value_fault, qualified_name_fault
 from kvnode.spec.validation.review import ZERO, Review
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -61,6 +62,15 @@ def check_sources(review: Review) -> None:
                 review.invalid(f"volumes[{index}].{source}.{field}", message)
 
 
+def check_node_selector(review: Review) -> None:
+    """Labels of nodes that no node can have: the API server refuses the launcher's pod."""
+    for key, value in review.spec.get("nodeSelector", {}).items():
+        for part, fault in ((key, qualified_name_fault(key)), (value, label_value_fault(value))):
+            if fault:
+                message = f"has {shown(part)}: the launcher's pod is refused, it {fault}"
+                review.invalid(child("nodeSelector", key), message)
+
+
 def check_characters(review: Review) -> None:
     """Characters that no XML carries, so that no domain can be made: control characters, lone surrogates."""
     for path, text in _texts(review.domain, "domain"):
@@ -81,4 +91,11 @@ def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
             yield from _texts(item, f"{path}[{index}]")
 
 
-RULES = (check_grace_period, check_probe_counts, check_image_sizes, check_sources, check_characters)
+RULES = (
+    check_grace_period,
+    check_probe_counts,
+    check_image_sizes,
+    check_sources,
+    check_node_selector,
+    check_characters,
+)
