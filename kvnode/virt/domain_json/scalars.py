@@ -157,7 +157,8 @@ def _quantity(value: Any) -> str:
     return str(Quantity.from_json(value))
 
 
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(h|m|s|ms|us|µs|ns))", re.ASCII)
+_PART = r"(\d+(?:\.\d*)?|\.\d+)(h|ms|us|µs|μs|ns|m|s)"
+_DURATION = re.compile(rf"(-|\+)?(0|(?:{_PART})+)", re.ASCII)
 _NANOSECONDS = {
     "h": 3600 * 10**9,
     "m": 60 * 10**9,
@@ -165,6 +166,7 @@ _NANOSECONDS = {
     "ms": 10**6,
     "us": 10**3,
     "µs": 10**3,
+    "μs": 10**3,
     "ns": 1,
 }
 
@@ -173,14 +175,14 @@ def _duration(value: Any) -> str:
     wanted = "must be a duration such as 1m30s"
     if not isinstance(value, str) or len(value) > 64:
         raise ValueError(wanted)
-    text = value.removeprefix("-").removeprefix("+")
-    parts = _DURATION.findall(text)
-    if text != "0" and (not parts or "".join(number + unit for number, unit in parts) != text):
+    match = _DURATION.fullmatch(value)
+    if match is None:
         raise ValueError(wanted)
+    parts = re.findall(_PART, match[2], re.ASCII)
     total = sum(int(Fraction(number) * _NANOSECONDS[unit]) for number, unit in parts)
     if total >= 2**63:
         raise ValueError(wanted)
-    return ("-" if value.startswith("-") and total else "") + _written_duration(total)
+    return ("-" if match[1] == "-" and total else "") + _written_duration(total)
 
 
 def _written_duration(nanoseconds: int) -> str:
