@@ -129,7 +129,7 @@ def runner(directory: Path | None, *, progress: bool = False) -> Runner:
     """
     from kvnode.standalone.runner import Runner  # noqa: PLC0415 - the pure verbs do without it
 
-    return Runner(directory, progress=_progress if progress else None)
+    return Runner(directory, progress=tell if progress else None)
 
 
 def load_config(name: str | None) -> Mapping[str, Any] | None:
@@ -161,7 +161,8 @@ def parse_images(pairs: tuple[str, ...]) -> dict[str, Path]:
     return images
 
 
-def _progress(step: str, text: str) -> None:
+def tell(step: str, text: str) -> None:
+    """Tell of a step of a long operation on standard error."""
     click.echo(f"{step + ':':<9}{text}", err=True)
 
 

@@ -69,8 +69,7 @@ def write_out(data: bytes) -> None:
 
 
 def wait_for_text(path: Path, text: str, going: Callable[[], bool], timeout: float) -> None:
-    """Return when the log holds ``text``; what the guest writes meanwhile goes to standard error on a
-    terminal.
+    """Return when the log holds ``text``.
 
     Raises:
         CliError: time is up, or the VM ended without having written it.

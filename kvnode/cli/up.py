@@ -133,6 +133,7 @@ def _start(runner: Runner, manifest: Manifest, start: StartOptions, wait_for: st
     if wait_for is None:
         return vm
     full = _full(vm)
+    options.tell("wait", f"waiting for {wait_for!r} on the serial console")
 
     def going() -> bool:
         return runner.get(full).running

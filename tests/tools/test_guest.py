@@ -35,7 +35,9 @@ def by_kernel(guest: Guest, switches: str) -> list[str]:
 
 def seed(directory: Path, user_data: str) -> Path:
     """A cloud-init ISO as KubeVirt makes them."""
-    (directory / "meta-data").write_text('{ "instance-id": "seeded.default", "local-hostname": "seeded" }\n')
+    (directory / "meta-data").write_text(
+        '{"instance-id":"seeded.default","local-hostname":"seeded","uuid":"x"}\n'
+    )
     (directory / "user-data").write_text(user_data)
     image = directory / "seed.iso"
     sources = [str(directory / "meta-data"), str(directory / "user-data")]
