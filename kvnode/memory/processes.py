@@ -57,7 +57,7 @@ def role_of(arguments: list[str]) -> str:
     if program.startswith("python"):
         if any(argument.endswith(_MONITOR_FILE) for argument in arguments[:6]):
             return "launcher-monitor"
-        if _LAUNCHER_MODULE in arguments[:6]:
+        if ("-m", _LAUNCHER_MODULE) in pairwise(arguments[:6]):
             return "launcher"
     return "other"
 

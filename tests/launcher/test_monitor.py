@@ -1,0 +1,139 @@
+"""The monitor as a process: exit status, signals, orphans, what it loads and what it weighs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kvnode.launcher import monitor
+
+FILE = Path(monitor.__file__)
+COMMAND = [sys.executable, "-I", "-S", str(FILE)]
+
+
+def start(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """Start the monitor with these arguments."""
+    return subprocess.Popen(
+        [*prefix, *COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
+def test_the_exit_status_is_the_launchers(script: str, status: int) -> None:
+    with start("--", "sh", "-c", script) as process:
+        process.communicate(timeout=10)
+        assert process.returncode == status
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+def test_signals_reach_the_launcher_as_sigterm_each_time(number: signal.Signals) -> None:
+    script = 'n=0; trap \'n=$((n+1)); echo got $n; [ $n = 2 ] && exit 3\' TERM; echo ready; while :; do sleep 0.1; done'
+    with start("--", "sh", "-c", script) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "got 1\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "got 2\n"
+        assert process.wait(10) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "complaint"),
+    [
+        ([], 2, "no launcher command after --"),
+        (["--"], 2, "no launcher command after --"),
+        (["--colour", "--", "true"], 2, "unknown option --colour"),
+        (["--", "/no/such/launcher"], 1, "the launcher /no/such/launcher does not start"),
+    ],
+)
+def test_bad_command_lines_are_one_line(arguments: list[str], status: int, complaint: str) -> None:
+    with start(*arguments) as process:
+        _, errors = process.communicate(timeout=10)
+        assert process.returncode == status
+        assert complaint in errors
+        assert errors.count("\n") == 1
+
+
+def test_it_stays_after_a_failure_when_told_to() -> None:
+    with start("--keep-after-failure", "--", "false") as process:
+        assert process.stderr is not None
+        assert "staying" in process.stderr.readline()
+        assert process.poll() is None
+        process.kill()
+
+
+def test_it_loads_nothing_but_a_little_of_the_standard_library() -> None:
+    script = f"import sys; exec(open({str(FILE)!r}).read(), dict(__name__='monitor')); print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    heavy = {"pathlib", "subprocess", "logging", "json", "argparse", "typing", "threading", "dataclasses"}
+    assert not heavy & set(loaded)
+    assert not [name for name in loaded if name.startswith("kvnode")]
+
+
+def test_its_resident_size() -> None:
+    with start("--", "sleep", "30") as process:
+        time.sleep(0.5)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        process.terminate()
+    resident = int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0])
+    assert resident <= 12 * 1024, f"{resident} kB resident; 12 MiB at most"
+
+
+@pytest.mark.integration
+class TestAsFirstProcess:
+    """In a PID namespace of its own, as in a pod: orphans come to it there."""
+
+    PREFIX = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+
+    def test_orphans_are_reaped_at_once(self) -> None:
+        # An orphan writes its id and ends; then no zombie is to be seen in /proc.
+        script = "(sh -c 'sleep 0.2' &); sleep 0.6; grep -l '^State:.Z' /proc/[0-9]*/status; echo done"
+        with start("--", "sh", "-c", script, prefix=self.PREFIX) as process:
+            output, _ = process.communicate(timeout=20)
+        assert output == "done\n"
+
+    def test_qemu_is_ended_when_the_launcher_died(self, tmp_path: Path) -> None:
+        qemu = tmp_path / "qemu-system-x86_64"
+        shutil.copy(shutil.which("sleep") or "sleep", qemu)
+        began = time.monotonic()
+        with start("--", "sh", "-c", f"{qemu} 61 & kill -9 $$", prefix=self.PREFIX) as process:
+            _, errors = process.communicate(timeout=20)
+        assert "ending QEMU" in errors
+        assert process.returncode == 137
+        assert time.monotonic() - began < 8
+        assert not any("qemu-system-x86_64\x0061" in command for command in _commands())
+
+    def test_a_qemu_deaf_to_sigterm_is_killed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        script = tmp_path / "deaf.py"
+        script.write_text(
+            f"import sys; sys.path.insert(0, {str(FILE.parent)!r})\n"
+            "import monitor; monitor.QEMU_GRACE = 0.5; sys.exit(monitor.main(sys.argv[1:]))\n"
+        )
+        qemu = tmp_path / "qemu-system-x86_64"
+        shutil.copy(shutil.which("bash") or "bash", qemu)
+        deaf = f"{qemu} -c 'trap \"\" TERM; while :; do sleep 0.1; done' & sleep 0.3; exit 4"
+        command = [*self.PREFIX, sys.executable, "-I", str(script), "--", "sh", "-c", deaf]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 1, "its own failure: QEMU did not end as asked"
+
+
+def _commands() -> list[str]:
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                found.append(Path(f"/proc/{entry}/cmdline").read_text(errors="replace"))
+            except OSError:
+                continue
+    return found
