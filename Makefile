@@ -30,7 +30,7 @@ say = @printf '\033[1m==> %s\033[0m\n' "$(1)" >&2
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# --- set-up ----------------------------------------------------------------------------------------------------------
+# --- set-up -------------------------------------------------------------------------------------------
 
 .PHONY: setup
 setup: packages $(NATIVE_STAMP) $(GUEST_STAMP) ## Install all that is missing: Debian packages, virtual environment, native core, demo guest
@@ -67,13 +67,13 @@ $(GUEST_STAMP): | packages
 .PHONY: guest
 guest: $(GUEST_STAMP) ## Build the demo guest into build/guest
 
-# --- run -------------------------------------------------------------------------------------------------------------
+# --- run ----------------------------------------------------------------------------------------------
 
 .PHONY: demo
 demo: setup ## Boot examples/vmi-demo.yaml to its "up" message, report its memory, shut it down
 	@$(ROOT) tools/demo.sh $(BIN)/kvnode $(GUEST)
 
-# --- check -----------------------------------------------------------------------------------------------------------
+# --- check --------------------------------------------------------------------------------------------
 
 .PHONY: test
 test: setup ## Set up and run every test: unit and integration (root or sudo)
@@ -100,7 +100,7 @@ test-fresh: ## Run `make demo` and `make test` in fresh Debian 12 and 13 roots f
 lint: $(NATIVE_STAMP) ## Check style, types, Cython and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint kvnode
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint kvnode  # it calls pycodestyle by name
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
