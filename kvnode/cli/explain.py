@@ -95,7 +95,7 @@ def node_context(
         known = stand_in(vmi, arch, config)
     except (AttributeError, KeyError, TypeError):
         # Nobody checked this instance, and its fields have other types than they should: the converter says which.
-        known = {"architecture": arch}
+        known = {"architecture": arch, "kvmAvailable": True}
     return {**known, **context}
 
 
@@ -145,7 +145,9 @@ def _print(manifest: Manifest, explanation: Explanation, paths: tuple[str, ...])
     show = _printer()
     for left, sources in rows:
         show(
-            one_line_kept(left).ljust(column - 2) + "  ", _reason(manifest, sources), sources[0].kind if sources else ""
+            one_line_kept(left).ljust(column - 2) + "  ",
+            _reason(manifest, sources),
+            sources[0].kind if sources else "",
         )
 
 

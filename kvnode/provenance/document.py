@@ -115,7 +115,7 @@ class Document:
         self.nodes.append(node)
         if len(self.nodes) > self._limit:
             raise ConversionError(
-                self._prefix, f"is too large to explain: it has more than {self._limit} values"
+                self._prefix, f"is too large to explain or compare: it has more than {self._limit} values"
             )
         if len(keys) > MAX_DEPTH:
             raise ConversionError(node.path[:200], f"is nested more than {MAX_DEPTH} deep")
