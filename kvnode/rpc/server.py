@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,17 +38,21 @@ class Server:
         target = target_of(made)
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         server.add_generic_rpc_handlers(self._handlers)
-        with contextlib.suppress(FileNotFoundError):
-            made.unlink()
+        made.unlink(missing_ok=True)
         try:
             server.add_insecure_port(target)
         except RuntimeError as error:
             raise OSError(f"{self.socket}: cannot be listened on ({error})") from None
-        made.chmod(mode)
-        if owner is not None:
-            os.chown(made, *owner)
-        made.rename(self.socket)
-        await server.start()
+        try:
+            made.chmod(mode)
+            if owner is not None:
+                os.chown(made, *owner)
+            made.rename(self.socket)
+            await server.start()
+        except BaseException:
+            await server.stop(None)
+            made.unlink(missing_ok=True)
+            raise
         self._server = server
 
     def move(self, socket: Path) -> None:
@@ -63,5 +66,4 @@ class Server:
         if server is None:
             return
         await server.stop(grace)
-        with contextlib.suppress(FileNotFoundError):
-            self.socket.unlink()
+        self.socket.unlink(missing_ok=True)
