@@ -154,9 +154,6 @@ class ClusterConfig:
     seccomp_profile: Mapping[str, Any] | None = None
     """``seccompConfiguration.virtualMachineInstanceProfile.customProfile`` as a pod's security context has it."""
 
-    hypervisor: str = "kvm"
-    """Name of the first of ``hypervisors``, which counts where the gate ConfigurableHypervisor is on."""
-
     supported_guest_agent_versions: tuple[str, ...] = ("2.*", "3.*", "4.*", "5.*")
     """``supportedGuestAgentVersions``, as patterns."""
 
@@ -302,11 +299,9 @@ def _launcher(config: Mapping[str, Any]) -> dict[str, Any]:
     verification = get_mapping(section, "diskVerification", path)
     limit = get_quantity(verification, "memoryLimit", path + "diskVerification.")
     verbosity = get_mapping(section, "logVerbosity", path)
-    hypervisors = _mappings(config, "hypervisors", _ROOT)
     return {
         "disk_verification_memory_limit": None if limit is None else limit.value,
         "launcher_log_verbosity": get_int(verbosity, "virtLauncher", path + "logVerbosity.") or None,
-        "hypervisor": get_string(hypervisors[0], "name", _ROOT + "hypervisors[0].") if hypervisors else None,
         "seccomp_profile": _seccomp_profile(config),
     }
 

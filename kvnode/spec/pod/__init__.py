@@ -6,18 +6,49 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvnode.spec.config import ClusterConfig
+from kvnode.spec.pod.metadata import pod_metadata
+from kvnode.spec.pod.podspec import pod_spec
+from kvnode.spec.pod.scheduling import reservation_labels
+from kvnode.spec.pod.settings import Claim, ClaimNotFoundError, LauncherSettings, Surroundings
+from kvnode.spec.pod.source import PodSource
 
-__all__ = ["render_launcher_pod"]
+__all__ = ["Claim", "ClaimNotFoundError", "LauncherSettings", "Surroundings", "render_launcher_pod"]
+
+_DEFAULT_SETTINGS = LauncherSettings()
+_ORDINARY = Surroundings()
 
 
 def render_launcher_pod(
     vmi: Mapping[str, Any],
     architecture: str,
     config: Mapping[str, Any] | ClusterConfig | None = None,
-    pvcs: Mapping[str, bool] | None = None,
+    pvcs: Mapping[str, bool | Claim] | None = None,
+    *,
+    settings: LauncherSettings = _DEFAULT_SETTINGS,
+    surroundings: Surroundings = _ORDINARY,
 ) -> dict[str, Any]:
     """The pod that runs a VMI's launcher, as pkg/virt-controller/services/template.go renders it.
 
-    `pvcs` tells for each claim whether it is a block device. Not there yet: raises NotImplementedError.
+    It has ``metadata`` and ``spec``; type and namespace are its creator's to name to the API server. A part of
+    the launcher's timeout is random. Quantities are texts in canonical form. It shares nothing with the arguments.
+
+    Args:
+        vmi: a VirtualMachineInstance as a cluster stores it: defaulted and valid. It is not changed.
+        architecture: that of a VM which names none.
+        config: the cluster's settings, or ``spec.configuration`` of the KubeVirt object.
+        pvcs: the claims of the VM's namespace by name: whether each is a block device, or a `Claim` with
+            more. None: take every claim to be there, with a file system.
+        settings: images, directories and habits of this installation.
+        surroundings: what else the cluster knows of this pod: quotas, pinned images, the claim for state.
+
+    Raises:
+        ClaimNotFoundError: a volume's claim is not among `pvcs`.
+        FieldError: a field has the wrong type; the VMI has no name or namespace; a host device is not
+            permitted; a network binding plugin is not registered; a hook sidecar's annotation cannot be
+            read; state must be kept, and `surroundings` name no claim for it.
     """
-    raise NotImplementedError("kvnode does not render launcher pods yet")
+    source = PodSource.read(vmi, architecture, config, pvcs, settings=settings, surroundings=surroundings)
+    spec = pod_spec(source)
+    metadata = pod_metadata(source)
+    metadata["labels"] |= dict.fromkeys(reservation_labels(source), "")
+    return {"metadata": metadata, "spec": spec}
