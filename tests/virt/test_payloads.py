@@ -12,6 +12,7 @@ from kvnode.virt.domain_json import DomainFormatError
 from kvnode.virt.domain_json.gojson import decode, decode_many, encode, encode_many
 from kvnode.virt.domain_json.scalars import DURATION
 from kvnode.virt.payloads import backup, guest, kubernetes, migration, plugins, sev, stats
+from kvnode.virt.payloads.instance import read_instance
 
 
 class TestStats:
@@ -59,6 +60,48 @@ class TestGuest:
     def test_names_of_another_case_are_passed_over(self):
         info = decode(guest.AGENT_INFO, '{"GuestAgentVersion":"1","hostname":"h"}')
         assert (info["guestAgentVersion"], info["hostname"]) == ("", "h")
+
+
+class TestInstance:
+    def test_what_is_missing_is_there_if_empty(self):
+        for text in ("{}", "null", '{"spec":null}'):
+            vmi = read_instance(text)
+            assert vmi["spec"]["domain"]["devices"] == {}
+
+    def test_unknown_fields_are_passed_over(self):
+        vmi = read_instance(
+            '{"metadata":{"name":"a","x":1},"future":1,"spec":{"domain":{"devices":{"x":[]}}}}'
+        )
+        assert vmi == {"metadata": {"name": "a"}, "spec": {"domain": {"devices": {}}}}
+
+    def test_names_count_in_every_letter_but_for_the_spec(self):
+        vmi = read_instance(
+            '{"Metadata":{"name":"a"},"spec":{"TerminationGracePeriodSeconds":5,"DOMAIN":{"Memory":{"Guest":"1024Mi"}}}}'
+        )
+        assert vmi["metadata"] == {}
+        assert vmi["spec"]["terminationGracePeriodSeconds"] == 5
+        assert vmi["spec"]["domain"]["memory"] == {"guest": "1Gi"}
+
+    def test_the_last_of_a_name_counts(self):
+        assert read_instance('{"metadata":{"name":"a","name":"b"}}')["metadata"]["name"] == "b"
+
+    def test_labels_are_no_fields(self):
+        vmi = read_instance('{"metadata":{"labels":{"Any/Name":"x"}}}')
+        assert vmi["metadata"]["labels"] == {"Any/Name": "x"}
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("", "is not JSON"),
+            ("{} x", "is not JSON"),
+            ("[]", "must be a mapping"),
+            ('{"spec":{"terminationGracePeriodSeconds":"5"}}', "spec.terminationGracePeriodSeconds: must be"),
+            ('{"spec":{"volumes":{}}}', "spec.volumes: must be"),
+        ],
+    )
+    def test_what_is_none_is_refused(self, text, words):
+        with pytest.raises(DomainFormatError, match=words):
+            read_instance(text)
 
 
 class TestOthers:

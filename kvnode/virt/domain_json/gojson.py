@@ -42,12 +42,12 @@ def decode(struct: Struct, data: bytes | str, path: str = "") -> dict[str, Any]:
     Raises:
         DomainFormatError: it is no JSON, or a value is not what its field takes.
     """
-    return from_plain(struct, _load(data, path), path)
+    return from_plain(struct, load(data, path), path)
 
 
 def decode_many(struct: Struct, data: bytes | str, path: str = "") -> list[dict[str, Any]] | None:
     """Read a list of values, None for ``null``; raises DomainFormatError as :func:`decode` does."""
-    plain = _load(data, path)
+    plain = load(data, path)
     if plain is None:
         return None
     if not isinstance(plain, list):
@@ -55,7 +55,8 @@ def decode_many(struct: Struct, data: bytes | str, path: str = "") -> list[dict[
     return [from_plain(struct, item, f"{path}[{index}]") for index, item in enumerate(plain)]
 
 
-def _load(data: bytes | str, path: str) -> Any:
+def load(data: bytes | str, path: str = "") -> Any:
+    """Parse JSON, whatever it holds; raises DomainFormatError as :func:`decode` does."""
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     try:
         return json.loads(text, parse_constant=_no_constant)
