@@ -12,6 +12,7 @@ from kvnode.virt.domain_json import DomainFormatError
 from kvnode.virt.domain_json.gojson import decode, decode_many, encode, encode_many
 from kvnode.virt.domain_json.scalars import DURATION
 from kvnode.virt.payloads import backup, guest, kubernetes, migration, plugins, sev, stats
+from kvnode.virt.payloads.events import read_domain_event
 from kvnode.virt.payloads.instance import read_instance
 
 
@@ -60,6 +61,25 @@ class TestGuest:
     def test_names_of_another_case_are_passed_over(self):
         info = decode(guest.AGENT_INFO, '{"GuestAgentVersion":"1","hostname":"h"}')
         assert (info["guestAgentVersion"], info["hostname"]) == ("", "h")
+
+
+class TestDomainEvent:
+    @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
+    def test_a_domain(self, kind):
+        assert read_domain_event(kind, b'{"Spec":{"Name":"ns_vm"}}', b"")["Spec"]["Name"] == "ns_vm"
+
+    def test_an_error_is_about_a_status(self):
+        assert read_domain_event("ERROR", b"", b'{"message":"boom"}')["message"] == "boom"
+
+    @pytest.mark.parametrize("kind", ["", "added", "BOOKMARK"])
+    def test_other_types_are_dropped(self, kind):
+        assert read_domain_event(kind, b"{}", b"") is None
+
+    @pytest.mark.parametrize("kind", ["ADDED", "ERROR", "BOOKMARK"])
+    @pytest.mark.parametrize("payloads", [(b"{", b""), (b"", b"{")])
+    def test_what_is_no_json_is_refused_whatever_the_type(self, kind, payloads):
+        with pytest.raises(DomainFormatError):
+            read_domain_event(kind, *payloads)
 
 
 class TestInstance:

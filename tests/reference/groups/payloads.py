@@ -13,6 +13,7 @@ from kvnode.virt.domain_json.gojson import decode, decode_many, encode, encode_m
 from kvnode.virt.domain_json.schema.status import DOMAIN_STATUS
 from kvnode.virt.domain_json.shape import Struct
 from kvnode.virt.payloads import backup, guest, kubernetes, migration, plugins, sev, stats
+from kvnode.virt.payloads.events import ERROR, read_domain_event
 from kvnode.virt.payloads.instance import read_instance
 from tests.reference.common import Case, Outcome
 
@@ -57,7 +58,7 @@ def run(case: Case) -> Outcome:
     if row["field"] == "(version negotiation)":
         return _negotiation(row)
     if row["field"] == "(server behaviour)":
-        return Outcome.missing("the agent's notify server")
+        return _event(row)
     if row["go_type"] == "*v1.VirtualMachineInstance":
         return _instance(row)
     round_trip = ROUND_TRIPS.get(row["go_type"].removeprefix("*"))
@@ -68,6 +69,25 @@ def run(case: Case) -> Outcome:
         return Outcome.of(want, _read_again(round_trip, row["accept_input"]))
     want = {"json": row.get("json_after_round_trip", row["json"])}
     return Outcome.of(want, _read_again(round_trip, row["json"]))
+
+
+def _event(row: dict[str, Any]) -> Outcome:
+    """What the agent's notify server makes of an event."""
+    names = ("rpc_error", "success", "has_message", "emitted_type", "emitted_object")
+    want = {name: row[name] for name in names if name in row}
+    kind = row["event_type"]
+    try:
+        about = read_domain_event(kind, row["domain_json"].encode(), row["status_json"].encode())
+    except DomainFormatError:
+        return Outcome.of(want, _answer(success=False))
+    if about is None:
+        return Outcome.of(want, _answer(success=True))
+    text = encode(kubernetes.STATUS, about) if kind == ERROR else encode_domain(about)
+    return Outcome.of(want, {**_answer(success=True), "emitted_type": kind, "emitted_object": text})
+
+
+def _answer(*, success: bool) -> dict[str, Any]:
+    return {"rpc_error": False, "success": success, "has_message": not success, "emitted_type": None}
 
 
 def _instance(row: dict[str, Any]) -> Outcome:
