@@ -14,13 +14,13 @@ import libvirt
 import pytest
 from lxml import etree
 
+from tests.documents import with_table
 from tests.virt.daemon import LibvirtHost
 from tests.virt.refusals import REFUSALS, VMI, matching, table
 from tests.virt.samples import REFERENCE, ROOT, Sample, adapted, all_samples
 
 SCHEMA = Path("/usr/share/libvirt/schemas/domain.rng")
 DOCUMENT = ROOT / "docs/libvirt-compatibility.md"
-MARKS = ("<!-- the table: written by pytest --regenerate -->\n", "<!-- the end of the table -->\n")
 LIBVIRT_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "s390x": "s390x"}
 
 
@@ -107,13 +107,9 @@ def _define(host: LibvirtHost, domain: ET.Element, seen: Counter[str]) -> str:
 
 
 def test_the_table_is_in_the_documentation(request: pytest.FixtureRequest) -> None:
-    text = DOCUMENT.read_text()
-    begin, end = (text.index(mark) for mark in MARKS)
-    wanted = text[: begin + len(MARKS[0])] + "\n" + table() + "\n" + text[end:]
     if request.config.getoption("--regenerate"):
-        DOCUMENT.write_text(wanted)
-        text = wanted
-    assert text == wanted, "run pytest --regenerate"
+        DOCUMENT.write_text(with_table(DOCUMENT.read_text(), table()))
+    assert with_table(DOCUMENT.read_text(), table()) == DOCUMENT.read_text(), "run pytest --regenerate"
 
 
 def test_each_row_has_a_message_of_its_own() -> None:
