@@ -8,14 +8,16 @@ from typing import Any
 def default_pull_policies(spec: dict[str, Any]) -> None:
     """Pull a container disk's image always if it has no tag or digest, or the tag ``latest``.
 
-    A colon anywhere counts as a tag, one before a registry's port too (``pkg/defaults/defaults.go:232-244``).
+    As Kubernetes has it. The reference takes the colon before a registry's port for a tag's, and never pulls
+    such an image again (``pkg/defaults/defaults.go:232-244``).
     """
     for volume in spec.get("volumes", ()):
         disk = volume.get("containerDisk")
         if disk is None or disk.get("imagePullPolicy"):
             continue
         image = disk.get("image", "")
-        floating = image.endswith(":latest") or not (":" in image or "@" in image)
+        name = image.rpartition("/")[2]
+        floating = image.endswith(":latest") or not (":" in name or "@" in image)
         disk["imagePullPolicy"] = "Always" if floating else "IfNotPresent"
 
 

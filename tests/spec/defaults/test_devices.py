@@ -26,7 +26,8 @@ def spec(architecture: str = "amd64", config: Any = None, **members: Any) -> dic
         ("fedora:latest", "Always"),
         ("fedora:39", "IfNotPresent"),
         ("fedora@sha256:0", "IfNotPresent"),
-        ("registry:5000/fedora", "IfNotPresent"),
+        ("registry:5000/fedora", "Always"),
+        ("registry:5000/fedora:39", "IfNotPresent"),
         ("registry:5000/fedora:latest", "Always"),
     ],
 )
