@@ -33,7 +33,7 @@ def flags() -> tuple[list[str], list[str]]:
         return compile_flags + sanitize, sanitize
     if "KVNODE_DEBUG" in os.environ:
         return [*compile_flags, "-O0", "-g"], []
-    return [*compile_flags, "-O2", "-g0"], []
+    return [*compile_flags, "-O3", "-g0"], []
 
 
 class BuildFast(build_ext):

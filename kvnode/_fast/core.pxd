@@ -106,6 +106,7 @@ cdef extern from "parse.hpp" namespace "kv" nogil:
     cppclass Parser:
         const char* parse(const char* json, size_t size)
         const Document& document()
+        void keep() except +
 
 
 cdef extern from "quantity.hpp" namespace "kv" nogil:
@@ -216,8 +217,6 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value changedBlockTracking
     struct DiskTarget:
         Value bus, readonly, pciAddress, reservation, tray
-    struct DiskGist:
-        Value disk, lun, cdrom, dedicatedIOThread
     struct BlockSize:
         Value custom, matchVolume
     struct MatchVolume:
@@ -338,6 +337,8 @@ cdef extern from "build.hpp" namespace "kv" nogil:
         HostCpus cpus
         Names sriov, claims
 
+    void fetch(const ContextData& context)
+
     struct Error:
         bool set
         Value at
@@ -359,9 +360,11 @@ cdef extern from "build.hpp" namespace "kv" nogil:
         Memory memory
         Firmware firmware
         Resources resources
+        vector[Disk] disks_bound
+        vector[Interface] interfaces_bound
         Names volumes, volume_status
         Text name, name_space, uid
-        bool use_transitional, sev, tdx, secure_execution, iommu, efi_boot
+        bool use_transitional, sev, tdx, secure_execution, iommu, efi_boot, shared_memory
         uint64_t cores, sockets, threads, vcpus, max_vcpus
         bool dedicated_cpus
         vector[uint32_t] vcpu_pins, io_thread_pins, emulator_pins
@@ -391,6 +394,8 @@ cdef extern from "build.hpp" namespace "kv" nogil:
     Text str_of "kv::str"(Build& b, Value v)
     Items items_of(Build& b, Value v)
     void bind[T](Build& b, Value v, T* out)
+    void bind_all[T](Build& b, Value list, vector[T]& out)
+    Value field_of(Build& b, Value v, const char* name)
     int64_t quantity_or(Build& b, Value v, int64_t otherwise)
     uint64_t memory_or(Build& b, Value v, uint64_t otherwise)
     bool same_quantity(Build& b, Value one, Value other)

@@ -2,7 +2,7 @@
 # pkg/virt-launcher/virtwrap/converter/converter.go:94 (device), :1137 (all disks)
 
 cdef struct DiskParts:
-    Disk f
+    const Disk* f
     DiskTarget target
     DeviceName name
     DiskSource source
@@ -14,14 +14,17 @@ cdef struct DiskParts:
 
 cdef void write_disks(Build& b) noexcept nogil:
     cdef Items it = items_of(b, b.devices.disks)
+    cdef size_t i = 0
     keep_device_names(b)
     while next_item(it):
-        write_disk(b, it.value)
+        write_disk(b, it.value, &b.disks_bound[i])
+        i += 1
 
 
-cdef void write_disk(Build& b, Value v) noexcept nogil:
+cdef void write_disk(Build& b, Value v, const Disk* f) noexcept nogil:
     cdef DiskParts d
     cdef size_t mark = b.w.size
+    d.f = f
     find_disk(b, v, &d)
     start(b.w, b"disk")
     if d.plain or d.lun or d.cdrom:
@@ -48,7 +51,6 @@ cdef void write_disk(Build& b, Value v) noexcept nogil:
 
 cdef void find_disk(Build& b, Value v, DiskParts* d) noexcept nogil:
     cdef Text name
-    bind(b, v, &d.f)
     name = str_of(b, d.f.name)
     d.plain = present(d.f.disk)
     d.lun = not d.plain and present(d.f.lun)
@@ -97,18 +99,18 @@ cdef DeviceNames* names_of_bus(Build& b, Text bus) noexcept nogil:
 
 cdef void keep_device_names(Build& b) noexcept nogil:
     """Names that disks have by their volumes' status are theirs, whatever the order of the disks."""
-    cdef Items it = items_of(b, b.devices.disks)
-    cdef Disk disk
+    cdef const Disk* disk
     cdef VolumeStatus status
     cdef Value target
     cdef Text bus
+    cdef size_t i
     b.virtio_names.clear()
     b.scsi_names.clear()
     b.other_names.clear()
     if b.volume_status.size() == 0:
         return
-    while next_item(it):
-        bind(b, it.value, &disk)
+    for i in range(b.disks_bound.size()):
+        disk = &b.disks_bound[i]
         bind(b, b.volume_status.get(text(disk.name)), &status)
         target = disk.disk if present(disk.disk) else disk.lun if present(disk.lun) else disk.cdrom
         if present(target) and str_of(b, status.target).size:

@@ -95,6 +95,7 @@ cdef class Converter:
         problem = self.data.parser.parse(json, size)
         if problem != NULL:
             raise ConversionError("context", problem.decode())
+        self.data.parser.keep()
         bind_context(b, self.data)
         if b.error.set:
             raise noted_error(b)
@@ -191,7 +192,9 @@ cdef void give_back(Workspace work):
 
 
 cdef const char* convert_one(Parser& parser, Build& b, const char* json, size_t size) noexcept nogil:
-    cdef const char* problem = parser.parse(json, size)
+    cdef const char* problem
+    fetch(b.ctx[0])
+    problem = parser.parse(json, size)
     if problem == NULL:
         b.root = root(&parser.document())
         write_domain(b)

@@ -7,50 +7,48 @@ cdef uint64_t MOST_QUEUES = 256
 
 cdef void write_interfaces(Build& b) noexcept nogil:
     cdef Items it = items_of(b, b.devices.interfaces)
-    cdef Interface f
+    cdef const Interface* f
+    cdef size_t i = 0
     if not present(b.devices.interfaces):
         return
     index_networks(b)
     index_interface_status(b)
     while next_item(it):
-        bind(b, it.value, &f)
+        f = &b.interfaces_bound[i]
+        i += 1
         if same_as(str_of(b, f.state), b"absent"):  # unplugged, or about to be
             continue
         if not b.networks.has(str_of(b, f.name)):
             reject_in(b, it.value, b"name", b"must be the name of one of spec.networks")
-        if present(f.sriov) or (present(f.binding) and not is_tap(b, f)):
+        if present(f.sriov) or (present(f.binding) and not is_tap(b, f[0])):
             continue  # a host device, or another process's business
-        write_interface(b, it.value, f)
+        write_interface(b, it.value, f[0])
 
 
 cdef void index_networks(Build& b) noexcept nogil:
     cdef Items it = items_of(b, b.spec.networks)
-    cdef Network network
     b.networks.clear()
     while next_item(it):
-        bind(b, it.value, &network)
-        b.networks.put(str_of(b, network.name), it.value, 0)
+        b.networks.put(str_of(b, field_of(b, it.value, b"name")), it.value, 0)
 
 
 cdef void index_interface_status(Build& b) noexcept nogil:
     """status.interfaces by name, the first of equal names: pkg/network/vmispec/interface.go:102."""
     cdef Items it = items_of(b, b.status.interfaces)
-    cdef InterfaceStatus status
     cdef Text name
     b.interface_status.clear()
     while next_item(it):
-        bind(b, it.value, &status)
-        name = str_of(b, status.name)
+        name = str_of(b, field_of(b, it.value, b"name"))
         if not b.interface_status.has(name):
             b.interface_status.put(name, it.value, 0)
 
 
-cdef bint is_tap(Build& b, Interface& f) noexcept nogil:
+cdef bint is_tap(Build& b, const Interface& f) noexcept nogil:
     """Whether the network set-up left a tap device for this interface, as for bridge and masquerade."""
     return same_as(str_of(b, b.ctx.attachment.get(text(f.name))), b"tap")
 
 
-cdef void write_interface(Build& b, Value at, Interface& f) noexcept nogil:
+cdef void write_interface(Build& b, Value at, const Interface& f) noexcept nogil:
     cdef bint tap = is_tap(b, f)
     cdef bint passt = not tap and present(f.passtBinding)
     start(b.w, b"interface")
@@ -88,12 +86,12 @@ cdef void write_interface(Build& b, Value at, Interface& f) noexcept nogil:
     end(b.w, b"interface")
 
 
-cdef bint is_virtio_nic(Build& b, Interface& f) noexcept nogil:
+cdef bint is_virtio_nic(Build& b, const Interface& f) noexcept nogil:
     cdef Text model = str_of(b, f.model)
     return model.size == 0 or same_as(model, b"virtio")
 
 
-cdef void write_nic_model(Build& b, Interface& f) noexcept nogil:
+cdef void write_nic_model(Build& b, const Interface& f) noexcept nogil:
     start(b.w, b"model")
     if is_virtio_nic(b, f):
         attr(b.w, b"type", virtio_model(b, b.use_transitional))
@@ -102,7 +100,7 @@ cdef void write_nic_model(Build& b, Interface& f) noexcept nogil:
     end(b.w, b"model")
 
 
-cdef void write_nic_driver(Build& b, Interface& f) noexcept nogil:
+cdef void write_nic_driver(Build& b, const Interface& f) noexcept nogil:
     """vhost, where the card has several queues or its guest's memory is encrypted: configurator.go:213."""
     cdef bint multiqueue = bool_or(b, b.devices.networkInterfaceMultiqueue, False)
     if not is_virtio_nic(b, f) or not (multiqueue or b.iommu):
@@ -118,7 +116,7 @@ cdef void write_nic_driver(Build& b, Interface& f) noexcept nogil:
 
 # --- passt: converter/network/passt.go ----------------------------------------------------------------------
 
-cdef void write_passt_source(Build& b, Value at, Interface& f) noexcept nogil:
+cdef void write_passt_source(Build& b, Value at, const Interface& f) noexcept nogil:
     """passt binds to the pod's network device, which the network set-up reports in the status."""
     cdef InterfaceStatus status
     bind(b, b.interface_status.get(text(f.name)), &status)
@@ -131,7 +129,7 @@ cdef void write_passt_source(Build& b, Value at, Interface& f) noexcept nogil:
     end(b.w, b"source")
 
 
-cdef void write_port_forward(Build& b, Interface& f) noexcept nogil:
+cdef void write_port_forward(Build& b, const Interface& f) noexcept nogil:
     """All ports, or those that the interface lists. Behind an Istio proxy all but the proxy's own."""
     cdef bint istio = equals_ignoring_case(str_of(b, annotation(b, b"sidecar.istio.io/inject")), b"true")
     cdef uint64_t tcp = count_ports(b, f, b"tcp")
@@ -169,7 +167,7 @@ cdef bint is_port_of(Build& b, Port& port, const char* protocol) noexcept nogil:
     return equals_ignoring_case(name, protocol) or (name.size == 0 and protocol[0] == b"t")
 
 
-cdef uint64_t count_ports(Build& b, Interface& f, const char* protocol) noexcept nogil:
+cdef uint64_t count_ports(Build& b, const Interface& f, const char* protocol) noexcept nogil:
     cdef Items it = items_of(b, f.ports)
     cdef Port port
     cdef uint64_t count = 0
@@ -179,7 +177,7 @@ cdef uint64_t count_ports(Build& b, Interface& f, const char* protocol) noexcept
     return count
 
 
-cdef void write_ports(Build& b, Interface& f, const char* protocol) noexcept nogil:
+cdef void write_ports(Build& b, const Interface& f, const char* protocol) noexcept nogil:
     cdef Items it = items_of(b, f.ports)
     cdef Port port
     while next_item(it):

@@ -12,19 +12,19 @@ cdef void write_iothreads(Build& b) noexcept nogil:
 
 cdef void survey_disks(Build& b) noexcept nogil:
     """One walk for all that is asked of the disks as a whole."""
-    cdef Items it = items_of(b, b.devices.disks)
-    cdef DiskGist gist
+    cdef const Disk* disk
     cdef Value target
     cdef Text bus
     cdef bint dedicated
-    b.disks = b.dedicated_disks = b.shared_virtio_disks = 0
+    cdef size_t i
+    b.disks = b.disks_bound.size()
+    b.dedicated_disks = b.shared_virtio_disks = 0
     b.scsi_disk = b.dedicated_scsi_disk = b.usb_disk = False
-    while next_item(it):
-        bind(b, it.value, &gist)
-        dedicated = bool_or(b, gist.dedicatedIOThread, False)
-        target = gist.lun if present(gist.lun) else gist.disk if present(gist.disk) else gist.cdrom
+    for i in range(b.disks_bound.size()):
+        disk = &b.disks_bound[i]
+        dedicated = bool_or(b, disk.dedicatedIOThread, False)
+        target = disk.lun if present(disk.lun) else disk.disk if present(disk.disk) else disk.cdrom
         bus = text(member(target, b"bus"))
-        b.disks += 1
         b.dedicated_disks += dedicated
         if same_as(bus, b"virtio"):
             b.shared_virtio_disks += not dedicated
@@ -32,7 +32,7 @@ cdef void survey_disks(Build& b) noexcept nogil:
             b.scsi_disk = True
             if dedicated:
                 b.dedicated_scsi_disk = True
-        elif same_as(bus, b"usb") and present(gist.disk):
+        elif same_as(bus, b"usb") and present(disk.disk):
             b.usb_disk = True
 
 

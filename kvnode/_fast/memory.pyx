@@ -27,33 +27,26 @@ cdef void write_memory(Build& b) noexcept nogil:
     lit(b.w, b"</memory>")
 
 
-cdef bint wants_shared_memory(Build& b) noexcept nogil:
+cdef void derive_shared_memory(Build& b) noexcept nogil:
     """virtiofs and the passt binding map the guest's memory from other processes."""
     cdef Items it = items_of(b, b.devices.filesystems)
-    cdef Filesystem filesystem
-    cdef Interface interface
+    cdef size_t i
+    b.shared_memory = False
     while next_item(it):
-        bind(b, it.value, &filesystem)
-        if present(filesystem.virtiofs):
-            return True
-    it = items_of(b, b.devices.interfaces)
-    while next_item(it):
-        bind(b, it.value, &interface)
-        if present(interface.passtBinding):
-            return True
-    return False
+        b.shared_memory |= present(field_of(b, it.value, b"virtiofs"))
+    for i in range(b.interfaces_bound.size()):
+        b.shared_memory |= present(b.interfaces_bound[i].passtBinding)
 
 
 cdef bint wants_memfd(Build& b) noexcept nogil:
     """Whether guest memory comes from a memfd, which needs a NUMA cell to hang on."""
-    return wants_shared_memory(b) or (
+    return b.shared_memory or (
         present(b.memory.hugepages) and not same_as(text(annotation(b, b"kubevirt.io/memfd")), b"false")
     )
 
 
 cdef void write_memory_backing(Build& b) noexcept nogil:
-    cdef bint shared = wants_shared_memory(b)
-    if not shared and not present(b.memory.hugepages):
+    if not b.shared_memory and not present(b.memory.hugepages):
         return
     start(b.w, b"memoryBacking")
     if present(b.memory.hugepages):
@@ -63,7 +56,7 @@ cdef void write_memory_backing(Build& b) noexcept nogil:
     if wants_memfd(b):
         close_tag(b.w)
         lit(b.w, b'<source type="memfd"/>')
-    if shared:
+    if b.shared_memory:
         close_tag(b.w)
         lit(b.w, b'<access mode="shared"/>')
     write_numa_backing(b)

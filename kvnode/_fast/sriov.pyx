@@ -4,37 +4,41 @@
 cdef void write_sriov(Build& b) noexcept nogil:
     """Cards whose address Multus reports, then those of resource claims."""
     cdef Items it = items_of(b, b.devices.interfaces)
-    cdef Interface f
+    cdef const Interface* f
     cdef Network network
     cdef bint any_claimed = False
+    cdef size_t i = 0
     open_pool(b)
     while next_item(it):
-        bind(b, it.value, &f)
+        f = &b.interfaces_bound[i]
+        i += 1
         if not present(f.sriov):
             continue
         bind(b, b.networks.get(str_of(b, f.name)), &network)
         if present(network.resourceClaim):
             any_claimed = True
-        elif is_plugged(b, f):
-            write_sriov_card(b, it.value, f, take_sriov_address(b, it.value, f))
+        elif is_plugged(b, f[0]):
+            write_sriov_card(b, it.value, f[0], take_sriov_address(b, it.value, f[0]))
     if any_claimed:
         write_claimed_cards(b)
 
 
 cdef void write_claimed_cards(Build& b) noexcept nogil:
     cdef Items it = items_of(b, b.devices.interfaces)
-    cdef Interface f
+    cdef const Interface* f
     cdef Network network
+    cdef size_t i = 0
     while next_item(it):
-        bind(b, it.value, &f)
+        f = &b.interfaces_bound[i]
+        i += 1
         if not present(f.sriov):
             continue
         bind(b, b.networks.get(str_of(b, f.name)), &network)
         if present(network.resourceClaim):
-            write_sriov_card(b, it.value, f, claimed_card(b, network.resourceClaim))
+            write_sriov_card(b, it.value, f[0], claimed_card(b, network.resourceClaim))
 
 
-cdef bint is_plugged(Build& b, Interface& f) noexcept nogil:
+cdef bint is_plugged(Build& b, const Interface& f) noexcept nogil:
     """Whether Multus has plugged the card into the pod: the context's networkInfo or the status says so.
 
     A card still to be plugged is left out: sriov/hostdev.go:44.
@@ -65,7 +69,7 @@ cdef bint lists_source(Text sources, Text wanted) noexcept nogil:
     return False
 
 
-cdef Value take_sriov_address(Build& b, Value at, Interface& f) noexcept nogil:
+cdef Value take_sriov_address(Build& b, Value at, const Interface& f) noexcept nogil:
     """The address of the interface's network, given out once: sriov/pcipool_netstatus.go:64."""
     cdef Text name = text(f.name)
     cdef Value address = b.ctx.sriov.get(name)
@@ -87,7 +91,7 @@ cdef Value claimed_card(Build& b, Value at) noexcept nogil:
     return device.pciBusID
 
 
-cdef void write_sriov_card(Build& b, Value at, Interface& f, Value address) noexcept nogil:
+cdef void write_sriov_card(Build& b, Value at, const Interface& f, Value address) noexcept nogil:
     lit(b.w, b'<hostdev type="pci" managed="no">')
     write_pci_source(b, address, str_of(b, address))
     put_boot(b, f.bootOrder)

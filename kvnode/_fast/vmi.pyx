@@ -57,6 +57,8 @@ cdef void begin(Build& b) noexcept nogil:
     bind(b, b.domain.memory, &b.memory)
     bind(b, b.domain.firmware, &b.firmware)
     bind(b, b.domain.resources, &b.resources)
+    bind_all(b, b.devices.disks, b.disks_bound)
+    bind_all(b, b.devices.interfaces, b.interfaces_bound)
     b.name = str_of(b, b.meta.name)
     b.name_space = str_of(b, b.meta.namespace_)
     b.uid = str_of(b, b.meta.uid)
@@ -65,6 +67,7 @@ cdef void begin(Build& b) noexcept nogil:
     derive_firmware(b)
     derive_topology(b)
     derive_volumes(b)
+    derive_shared_memory(b)
     derive_iothreads(b)
     derive_pci(b)
     derive_pinning(b)
@@ -88,19 +91,15 @@ cdef void derive_firmware(Build& b) noexcept nogil:
 
 cdef void derive_volumes(Build& b) noexcept nogil:
     cdef Items it = items_of(b, b.spec.volumes)
-    cdef Volume volume
-    cdef VolumeStatus status
     cdef unsigned int index = 0
     b.volumes.clear()
     while next_item(it):
-        bind(b, it.value, &volume)
-        b.volumes.put(str_of(b, volume.name), it.value, index)
+        b.volumes.put(str_of(b, field_of(b, it.value, b"name")), it.value, index)
         index += 1
     it = items_of(b, b.status.volumeStatus)
     b.volume_status.clear()
     while next_item(it):
-        bind(b, it.value, &status)
-        b.volume_status.put(str_of(b, status.name), it.value, 0)
+        b.volume_status.put(str_of(b, field_of(b, it.value, b"name")), it.value, 0)
 
 
 cdef Value annotation(Build& b, const char* name) noexcept nogil:

@@ -32,6 +32,13 @@ struct ContextData {
     Names sriov, claims;  // network -> PCI address; resource claim -> its requests
 };
 
+// A VMI has a context of its own, which the cache seldom holds: it is fetched while the JSON is parsed.
+inline void fetch(const ContextData& context) {
+    const char* from = reinterpret_cast<const char*>(&context);
+    for (size_t i = 0; i < sizeof context; i += 64) __builtin_prefetch(from + i);
+    context.parser.fetch();
+}
+
 struct Error {
     bool set = false;
     Value at;                 // the value at fault, or the object that lacks a field
@@ -57,6 +64,8 @@ struct Build {
     Memory memory;
     Firmware firmware;
     Resources resources;
+    std::vector<Disk> disks_bound;            // spec.domain.devices.disks, in order
+    std::vector<Interface> interfaces_bound;  // spec.domain.devices.interfaces
     Names volumes;        // volume name -> the volume, and its index in spec.volumes
     Names volume_status;  // volume name -> its entry in status.volumeStatus
 
@@ -66,6 +75,7 @@ struct Build {
     bool sev = false, tdx = false, secure_execution = false;  // launch security: AMD SEV, ES or SNP; Intel TDX; IBM SE
     bool iommu = false;                                       // virtio devices need iommu="on"
     bool efi_boot = false;
+    bool shared_memory = false;                               // other processes map the guest's memory
     uint64_t cores = 1, sockets = 1, threads = 1;             // topology as requested now
     uint64_t vcpus = 1;                                       // their product
     uint64_t max_vcpus = 1;                                   // with maxSockets, where hotplug is supported
@@ -156,9 +166,28 @@ inline Items items_of(Build& b, Value v) {
 
 template <class T>
 inline void bind(Build& b, Value v, T* out) {
-    if (v.at && kind(v) != '{') reject(b, v, "must be an object");
     static_assert(sizeof(T) % sizeof(Value) == 0, "a struct of KV_FIELDS");
-    fill(v, T::table(), reinterpret_cast<Value*>(out));
+    clear_slots<sizeof(T) / sizeof(Value)>(reinterpret_cast<Value*>(out));
+    if (!v.at) return;
+    if (kind(v) != '{') reject(b, v, "must be an object");
+    else fill(v, T::table(), reinterpret_cast<Value*>(out));
+}
+
+// Every object of a list.
+template <class T>
+inline void bind_all(Build& b, Value list, std::vector<T>& out) {
+    if (out.size() > 512) out = {};  // room for a huge VMI is given back
+    out.clear();
+    for (Items it = items_of(b, list); next(it);) {
+        out.emplace_back();
+        bind(b, it.value, &out.back());
+    }
+}
+
+// One field of an object, looked for by a walk: where no more is asked of the object.
+inline Value field_of(Build& b, Value v, const char* name) {
+    if (v.at && kind(v) != '{') reject(b, v, "must be an object");
+    return member(v, name);
 }
 
 // A quantity, as text or as a JSON number, rounded up to a whole number. Absent: `otherwise`.

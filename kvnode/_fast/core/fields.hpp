@@ -65,7 +65,6 @@ KV_FIELDS(Devices, autoattachGraphicsDevice, autoattachMemBalloon, autoattachPod
 KV_FIELDS(Disk, name, disk, lun, cdrom, bootOrder, serial, dedicatedIOThread, cache, io, tag, blockSize, shareable, errorPolicy,
           changedBlockTracking);
 KV_FIELDS(DiskTarget, bus, readonly, pciAddress, reservation, tray);
-KV_FIELDS(DiskGist, disk, lun, cdrom, dedicatedIOThread);  // of Disk: what is asked of all disks beforehand
 KV_FIELDS(BlockSize, custom, matchVolume);
 KV_FIELDS(MatchVolume, enabled);
 KV_FIELDS(CustomBlockSize, logical, physical, discardGranularity);

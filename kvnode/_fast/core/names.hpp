@@ -1,6 +1,7 @@
 // Finding things by name: volumes, statuses, context entries. Small sets are searched, large ones hashed, so that ten thousand
 // disks cost ten thousand look-ups and no more. The memory is kept from one conversion to the next.
 #pragma once
+#include <random>
 #include <vector>
 
 #include "tape.hpp"
@@ -10,20 +11,25 @@ namespace kv {
 class Names {
    public:
     void clear() {
+        if (entries_.size() > kKept) {  // room for a huge VMI is given back
+            entries_ = {};
+            buckets_ = {};
+        }
         entries_.clear();
-        if (!buckets_.empty()) buckets_.assign(buckets_.size(), 0);
         hashed_ = false;
+        gists_ = 0;
     }
 
     // Adds a name, or gives it a new value.
     void put(Text name, Value value, uint32_t index) {
-        Entry* known = locate(name);
+        Entry* known = find(name);
         if (known) {
             known->value = value;
             known->index = index;
             return;
         }
         entries_.push_back({name, value, index});
+        gists_ |= gist(name);
         if (hashed_) {
             if (entries_.size() * 2 > buckets_.size()) rehash();
             else insert(static_cast<uint32_t>(entries_.size()));
@@ -32,16 +38,16 @@ class Names {
         }
     }
 
-    bool has(Text name) const { return const_cast<Names*>(this)->locate(name) != nullptr; }
+    bool has(Text name) const { return find(name) != nullptr; }
 
     Value get(Text name) const {
-        const Entry* e = const_cast<Names*>(this)->locate(name);
+        const Entry* e = find(name);
         return e ? e->value : Value{};
     }
 
     // The index given with the name, or -1.
     int64_t index(Text name) const {
-        const Entry* e = const_cast<Names*>(this)->locate(name);
+        const Entry* e = find(name);
         return e ? static_cast<int64_t>(e->index) : -1;
     }
 
@@ -54,9 +60,19 @@ class Names {
         uint32_t index;
     };
     static constexpr size_t kSmall = 12;
+    static constexpr size_t kKept = 512;
 
-    static uint64_t hash(Text name) {  // FNV-1a, seeded per process by nothing: collisions cost time only, and names are short
-        uint64_t h = 1469598103934665603ULL;
+    // One bit a name: most names that are not there are told apart by it, without a look at the entries.
+    static uint64_t gist(Text name) {
+        return uint64_t{1} << ((name.size ? static_cast<uint8_t>(name.data[0]) + name.size * 7 : 0) & 63);
+    }
+
+    Entry* find(Text name) { return gists_ & gist(name) ? locate(name) : nullptr; }
+    const Entry* find(Text name) const { return const_cast<Names*>(this)->find(name); }
+
+    static uint64_t hash(Text name) {  // FNV-1a, from a start that nobody can choose names against
+        static const uint64_t start = std::random_device{}() * 0x9E3779B97F4A7C15ULL;
+        uint64_t h = 1469598103934665603ULL ^ start;
         for (size_t i = 0; i < name.size; ++i) h = (h ^ static_cast<uint8_t>(name.data[i])) * 1099511628211ULL;
         return h ^ (h >> 29);
     }
@@ -92,6 +108,7 @@ class Names {
 
     std::vector<Entry> entries_;
     std::vector<uint32_t> buckets_;
+    uint64_t gists_ = 0;
     bool hashed_ = false;
 };
 

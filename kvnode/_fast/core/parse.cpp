@@ -60,4 +60,23 @@ const char* Parser::parse(const char* json, size_t size) {
     return nullptr;
 }
 
+void Parser::keep() {
+    const uint64_t* const end = document_.tape + payload(document_.tape);  // the first word tells the number of words
+    size_t strings = 0;
+    for (const uint64_t* at = document_.tape + 1; at < end; ++at) {
+        const char k = kind({at, &document_});
+        if (k == '"') strings = payload(at) + sizeof(uint32_t) + string_at(&document_, at).size;
+        if (k == 'l' || k == 'u' || k == 'd') ++at;
+    }
+    const auto words = static_cast<size_t>(end - document_.tape);
+    const size_t room = (strings + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+    std::unique_ptr<uint64_t[]> kept(new uint64_t[words + room]);
+    std::memcpy(kept.get(), document_.tape, words * sizeof(uint64_t));
+    std::memcpy(kept.get() + words, document_.strings, strings);
+    kept_ = std::move(kept);
+    kept_size_ = (words + room) * sizeof(uint64_t);
+    document_ = {kept_.get(), reinterpret_cast<const uint8_t*>(kept_.get() + words)};
+    impl_.reset(new Impl);
+}
+
 }  // namespace kv

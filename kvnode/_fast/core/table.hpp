@@ -12,6 +12,7 @@ class Table {
    public:
     // `names`: "cores, sockets, threads". A trailing underscore is dropped: namespace_ is C++'s word, namespace the field's.
     explicit Table(const char* names) {
+        names_[kFields].size = SIZE_MAX;
         for (const char* p = names; *p;) {
             while (*p == ',' || *p == ' ') ++p;
             const char* start = p;
@@ -19,20 +20,20 @@ class Table {
             if (p == start) break;
             size_t size = static_cast<size_t>(p - start);
             if (start[size - 1] == '_') --size;
+            if (count_ == kFields) __builtin_trap();
             names_[count_++] = {start, size};
         }
         for (seed_ = 1; !settle(); seed_ += 2) {}
     }
 
+    // The name's place among those of the table, or -1.
     int find(Text name) const {
         const uint8_t slot = slots_[hash(name)];
-        return slot < count_ && same(names_[slot], name) ? slot : -1;
+        return same(names_[slot], name) ? slot : -1;
     }
 
-    int count() const { return count_; }
-
    private:
-    static constexpr int kFields = 64, kSlots = 256;
+    static constexpr int kFields = 63, kSlots = 256;  // a table holds no more fields than that
 
     uint32_t hash(Text name) const {
         if (name.size == 0) return 0;
@@ -42,10 +43,10 @@ class Table {
     }
 
     bool settle() {
-        std::memset(slots_, 0xFF, sizeof slots_);
+        std::memset(slots_, kFields, sizeof slots_);
         for (int i = 0; i < count_; ++i) {
             uint8_t& slot = slots_[hash(names_[i])];
-            if (slot != 0xFF) {
+            if (slot != kFields) {
                 // Names that the hash cannot tell apart would be searched for ever: spoil the build loudly instead.
                 if (seed_ > 2000001U) __builtin_trap();
                 return false;
@@ -55,14 +56,19 @@ class Table {
         return true;
     }
 
-    Text names_[kFields];
+    Text names_[kFields + 1] = {};  // and one that equals no name, for the slots that are free
     uint8_t slots_[kSlots];
-    uint8_t count_ = 0;
+    int count_ = 0;
     uint32_t seed_ = 1;
 };
 
+template <int N>
+inline void clear_slots(Value* slots) {
+    for (int i = 0; i < N; ++i) slots[i] = {};
+}
+
+// Members without a field are passed over. `slots`: one a field, absent all of them.
 inline void fill(Value object, const Table& table, Value* slots) {
-    std::memset(static_cast<void*>(slots), 0, sizeof(Value) * static_cast<size_t>(table.count()));
     for (Members it = members(object); next(it);) {
         const int slot = table.find(it.name);
         if (slot >= 0) slots[slot] = it.value;

@@ -49,17 +49,56 @@ bool carried(const uint8_t* s, const uint8_t* end) {
     return false;
 }
 
+using Block = uint8_t __attribute__((vector_size(16)));
+
+// Whether any of 16 bytes is not of class 0.
+inline bool any_special(Block c) {
+    const auto met = (c < 0x20) | (c == '&') | (c == '<') | (c == '>') | (c == '"') | (c == 0xED) | (c == 0xEF);
+    uint64_t halves[2];
+    std::memcpy(halves, &met, sizeof halves);
+    return (halves[0] | halves[1]) != 0;
+}
+
+// Copies n bytes, by their first and last Word, which may overlap; none when one of them is special. Answers how many.
+template <class Word>
+inline size_t copy_ends(char* out, const char* s, size_t n) {
+    Word ends[sizeof(Block) / sizeof(Word)] = {};
+    std::memset(ends, '0', sizeof ends);
+    std::memcpy(&ends[0], s, sizeof(Word));
+    std::memcpy(&ends[1], s + n - sizeof(Word), sizeof(Word));
+    Block block;
+    std::memcpy(&block, ends, sizeof block);
+    if (any_special(block)) return 0;
+    std::memcpy(out, &ends[0], sizeof(Word));
+    std::memcpy(out + n - sizeof(Word), &ends[1], sizeof(Word));
+    return n;
+}
+
+// Copies text up to a block with a special byte in it. Answers how many bytes.
+inline size_t copy_plain(char* out, const char* s, size_t n) {
+    if (n < 4) return 0;
+    if (n < 8) return copy_ends<uint32_t>(out, s, n);
+    if (n < sizeof(Block)) return copy_ends<uint64_t>(out, s, n);
+    for (size_t i = 0;; i = i + 2 * sizeof(Block) <= n ? i + sizeof(Block) : n - sizeof(Block)) {
+        Block block;
+        std::memcpy(&block, s + i, sizeof block);
+        if (any_special(block)) return i;
+        std::memcpy(out + i, &block, sizeof block);
+        if (i + sizeof(Block) == n) return n;
+    }
+}
+
 }  // namespace
 
 void put_escaped(Writer& w, Text text) {
     const auto* s = reinterpret_cast<const uint8_t*>(text.data);
     const uint8_t* const end = s + text.size;
     char* out = reserve(w, text.size + 6);
+    const size_t plain = copy_plain(out, text.data, text.size);
+    s += plain;
+    out += plain;
     while (s != end) {
-        const uint8_t* run = s;
-        while (s != end && kClasses.of[*s] == 0) ++s;
-        std::memcpy(out, run, static_cast<size_t>(s - run));
-        out += s - run;
+        while (s != end && kClasses.of[*s] == 0) *out++ = static_cast<char>(*s++);
         if (s == end) break;
         if (kClasses.of[*s] == 1) {
             const char* escape = escape_of(static_cast<char>(*s++));

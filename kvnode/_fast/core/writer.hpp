@@ -48,11 +48,12 @@ __attribute__((always_inline)) inline void put(Writer& w, const char* s, size_t 
 __attribute__((always_inline)) inline void lit(Writer& w, const char* s) { put(w, s, __builtin_strlen(s)); }
 
 inline void put_uint(Writer& w, uint64_t n) {
-    char digits[20];
-    int i = 20;
-    do digits[--i] = static_cast<char>('0' + n % 10);
+    char* out = reserve(w, 20);
+    size_t i = 1;
+    for (uint64_t rest = n; rest >= 10; rest /= 10) ++i;
+    w.size += i;
+    do out[--i] = static_cast<char>('0' + n % 10);
     while ((n /= 10) != 0);
-    put(w, digits + i, static_cast<size_t>(20 - i));
 }
 
 inline void put_int(Writer& w, int64_t n) {
