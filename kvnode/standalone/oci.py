@@ -145,11 +145,17 @@ class OciImage:
         directory, base = posixpath.split(name)
         if base == ".wh..wh..opq":
             self._remove_below(directory)
-        elif base.startswith(".wh."):
+            return
+        if base.startswith(".wh."):
             doomed = posixpath.join(directory, base[len(".wh.") :])
             self._paths.pop(doomed, None)
             self._remove_below(doomed)
-        elif member.isdir():
+            return
+        parent = directory
+        while parent and parent not in here and parent not in self._paths:  # archives may leave them out
+            here[parent] = _Entry(number, parent, "directory", "", 0)
+            parent = posixpath.dirname(parent)
+        if member.isdir():
             here[name] = _Entry(number, name, "directory", "", 0)
         elif member.issym():
             here[name] = _Entry(number, name, "symlink", member.linkname, 0)

@@ -91,12 +91,12 @@ def _volumes(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _interfaces(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for index, network in enumerate(spec.get("networks") or []):
-        if network.get("multus"):
+        if network.get("multus") is not None:
             yield f"spec.networks[{index}].multus", "there is only the pod network, by QEMU's user networking"
     for index, interface in enumerate(spec.get("domain", {}).get("devices", {}).get("interfaces") or []):
         field = f"spec.domain.devices.interfaces[{index}]"
         for binding in ("bridge", "sriov", "passt", "passtBinding", "slirp", "macvtap", "binding"):
             if interface.get(binding) is not None:
                 yield f"{field}.{binding}", "use masquerade, which is QEMU's user networking here"
-        if interface.get("dhcpOptions"):
+        if interface.get("dhcpOptions") is not None:
             yield f"{field}.dhcpOptions", "QEMU's user networking has a DHCP server of its own"

@@ -100,8 +100,7 @@ def test_a_guest_that_powers_off_by_itself_has_succeeded(runner: Runner, kernel:
 def test_a_guest_that_panics_has_failed(runner: Runner, kernel: StartOptions) -> None:
     vmi = kernel_vmi("panic")
     vmi["spec"]["domain"]["devices"]["panicDevices"] = [{"model": "isa"}]
-    gates = {"developerConfiguration": {"featureGates": ["PanicDevices"]}}
-    runner.start(vmi, dataclasses.replace(kernel, config=gates))
+    runner.start(vmi, kernel)
     connection = libvirt.open(runner.get("panic").libvirt_uri)
     try:
         domain = connection.lookupByName("default_panic")
