@@ -97,12 +97,16 @@ test-fresh: ## Run `make demo` and `make test` in fresh Debian 12 and 13 roots f
 	tools/fresh/run.sh $(or $(SUITES),bookworm trixie)
 
 .PHONY: lint
-lint: $(NATIVE_STAMP) ## Check style, types, Cython and layers
+lint: $(NATIVE_STAMP) typecheck ## Check style, types, Cython and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint kvnode  # it calls pycodestyle by name
 	$(BIN)/lint-imports --no-cache
+
+.PHONY: typecheck
+typecheck: $(NATIVE_STAMP) ## Check types alone
 	$(BIN)/mypy
+	$(BIN)/mypy -p tools
 
 .PHONY: format
 format: $(VENV_STAMP) ## Format the Python sources
