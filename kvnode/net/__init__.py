@@ -1,0 +1,1 @@
+"""Networking of a launcher pod: its links, and the DHCP servers that tell a guest the pod's addresses."""
