@@ -28,6 +28,7 @@ VERBS = {
     "diff": "Compare two manifests' domains, and say what needs a restart.",
     "validate": "Check manifests against KubeVirt's rules.",
     "defaults": "Fill in what a manifest leaves out.",
+    "pod": "Render the pods that machines run in.",
     "overhead": "Compute a machine's memory overhead.",
     "completion": "Print the completion script of a shell.",
 }

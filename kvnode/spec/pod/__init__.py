@@ -6,13 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvnode.spec.config import ClusterConfig
+from kvnode.spec.normal import normal_instance
+from kvnode.spec.pod.explain import MemoryAccount, explain_memory
 from kvnode.spec.pod.metadata import pod_metadata
 from kvnode.spec.pod.podspec import pod_spec
 from kvnode.spec.pod.scheduling import reservation_labels
 from kvnode.spec.pod.settings import Claim, ClaimNotFoundError, LauncherSettings, Surroundings
 from kvnode.spec.pod.source import PodSource
+from kvnode.spec.pod.volumes import claim_fields
 
-__all__ = ["Claim", "ClaimNotFoundError", "LauncherSettings", "Surroundings", "render_launcher_pod"]
+__all__ = [
+    "Claim",
+    "ClaimNotFoundError",
+    "LauncherSettings",
+    "MemoryAccount",
+    "Surroundings",
+    "claim_names",
+    "explain_memory",
+    "render_launcher_pod",
+]
 
 _DEFAULT_SETTINGS = LauncherSettings()
 _ORDINARY = Surroundings()
@@ -52,3 +64,13 @@ def render_launcher_pod(
     metadata = pod_metadata(source)
     metadata["labels"] |= dict.fromkeys(reservation_labels(source), "")
     return {"metadata": metadata, "spec": spec}
+
+
+def claim_names(vmi: Mapping[str, Any]) -> list[str]:
+    """The PersistentVolumeClaims that the volumes of a VMI lie on, each once.
+
+    Raises:
+        FieldError: a field has the wrong type.
+    """
+    named = [claim_fields(volume) for volume in normal_instance(vmi)["spec"].get("volumes", ())]
+    return list(dict.fromkeys(claim[0] for claim in named if claim))
