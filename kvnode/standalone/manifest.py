@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvnode.api.errors import FieldError
+from kvnode.spec.config import ClusterConfig
 from kvnode.spec.defaults import apply_defaults
 from kvnode.spec.validation import validate
 from kvnode.standalone.errors import StandaloneError
@@ -71,12 +72,14 @@ def read_manifest(manifest: Mapping[str, Any], options: StartOptions, architectu
     _name(vmi, options)
     config = _merged(STANDALONE_CONFIG, options.config or {})
     try:
+        ClusterConfig.of(config)
+    except ValueError as error:
+        raise StandaloneError(f"the cluster configuration: {error}") from None
+    try:
         defaulted = apply_defaults(vmi, architecture, config)
         causes = validate(defaulted, architecture, config)
     except FieldError as error:
         raise StandaloneError(error.message, field=_path(prefix, error.field)) from None
-    except ValueError as error:
-        raise StandaloneError(f"the cluster configuration: {error}") from None
     if causes:
         more = f" (and {len(causes) - 1} more: see kvnode validate)" if len(causes) > 1 else ""
         raise StandaloneError(causes[0].message + more, field=_path(prefix, causes[0].field))
