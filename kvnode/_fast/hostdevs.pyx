@@ -83,8 +83,43 @@ cdef void count_devices(Build& b, Value devices, int64_t found) noexcept nogil:
         bind(b, it.value, &f)
         wanted += not is_claimed(b, f)
     if wanted > 0 and wanted != found:
+        reject_unserved(b, devices)
         reject(b, devices, b"must each have one address in the context's env "
                            b"(PCI_RESOURCE_, MDEV_PCI_RESOURCE_ or USB_RESOURCE_ and the resource's name)")
+
+
+cdef void reject_unserved(Build& b, Value devices) noexcept nogil:
+    """Names the first device for whose resource there are too few addresses, if that is what is wrong."""
+    cdef Items it = items_of(b, devices)
+    cdef HostDevice f
+    cdef Names asked
+    cdef Text resource
+    cdef unsigned int before
+    while next_item(it):
+        bind(b, it.value, &f)
+        if is_claimed(b, f):
+            continue
+        resource = str_of(b, f.deviceName)
+        before = asked.index(resource) if asked.has(resource) else 0
+        asked.put(resource, it.value, before + 1)
+        if before >= (count_addresses(b, b"PCI_RESOURCE", resource)
+                      + count_addresses(b, b"MDEV_PCI_RESOURCE", resource)
+                      + count_addresses(b, b"USB_RESOURCE", resource)):
+            reject_in_named(b, it.value, b"deviceName",
+                            b"must have an address in the context's env (PCI_RESOURCE_, MDEV_PCI_RESOURCE_ or USB_RESOURCE_"
+                            b" and the resource's name), which has too few for", resource)
+            return
+
+
+cdef unsigned int count_addresses(Build& b, const char* prefix, Text resource) noexcept nogil:
+    """How many addresses a variable lists; a comma at its end adds none."""
+    cdef Text all = str_of(b, plugin_variable(b, prefix, resource))
+    cdef unsigned int count = 0
+    cdef size_t i
+    for i in range(all.size):
+        if all.data[i] != b"," and (i == 0 or all.data[i - 1] == b","):
+            count += 1
+    return count
 
 
 # --- generic devices and GPUs -------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 # Those of SR-IOV are host devices (hostdevs.pyx).
 
 # A tap device takes no more queues: converter/network/virtio-queues.go:30.
-cdef uint64_t MOST_QUEUES = 256
+cdef enum:
+    MOST_QUEUES = 256
 
 
 cdef void write_interfaces(Build& b) noexcept nogil:

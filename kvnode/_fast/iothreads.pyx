@@ -2,7 +2,8 @@
 # pkg/virt-launcher/virtwrap/converter/iothreads/iothreads.go
 
 # Bounds what a pool's size, a number of the manifest, makes the domain grow to: virtio disks list the pool.
-cdef uint64_t MOST_POOL_ENTRIES = 1 << 20
+cdef enum:
+    MOST_POOL_ENTRIES = 1 << 20
 
 
 cdef void write_iothreads(Build& b) noexcept nogil:

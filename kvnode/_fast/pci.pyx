@@ -16,7 +16,8 @@
 # of a device, so each is of unknown node here. The reference leaves such a device where it is, or refuses it
 # if guestMappingPassthrough makes placement strict: require_numa_node is that rule.
 
-cdef int LAST_ROOT_SLOT = 0x1e  # 0x1f is QEMU's SATA controller
+cdef enum:
+    LAST_ROOT_SLOT = 0x1e  # 0x1f is QEMU's SATA controller
 
 
 cdef void derive_pci(Build& b) noexcept nogil:

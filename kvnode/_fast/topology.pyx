@@ -1,7 +1,8 @@
 # How many vCPUs: asked by the CPU, by queues of disks and interfaces, by pinning.
 
 # More vCPUs than any QEMU machine takes; keeps a hostile topology from writing gigabytes of <vcpu/>.
-cdef uint64_t MOST_VCPUS = 16384
+cdef enum:
+    MOST_VCPUS = 16384
 
 
 cdef void derive_topology(Build& b) noexcept nogil:

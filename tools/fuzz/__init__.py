@@ -1,0 +1,1 @@
+"""Fuzzing of the native core: ``python -m tools.fuzz``."""
