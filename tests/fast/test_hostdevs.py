@@ -76,23 +76,26 @@ def test_generic_devices_come_before_gpus_and_have_addresses_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "env",
+    ("env", "at"),
     [
-        {},
-        {"PCI_RESOURCE_VENDOR_COM_DEV": "0000:81:00.0"},  # one for two
-        {
-            "PCI_RESOURCE_VENDOR_COM_DEV": "0000:81:00.0,0000:82:00.0",
-            "USB_RESOURCE_VENDOR_COM_DEV": "1:2",
-        },  # too many
+        ({}, "[0].deviceName"),
+        ({"PCI_RESOURCE_VENDOR_COM_DEV": "0000:81:00.0,"}, "[1].deviceName"),  # one for two
+        (
+            {
+                "PCI_RESOURCE_VENDOR_COM_DEV": "0000:81:00.0,0000:82:00.0",
+                "USB_RESOURCE_VENDOR_COM_DEV": "1:2",
+            },
+            "",
+        ),  # too many
     ],
 )
-def test_each_device_needs_one_address(env: dict[str, str]) -> None:
+def test_each_device_needs_one_address(env: dict[str, str], at: str) -> None:
     field = error_field(devices(hostDevices=[device("a"), device("b")]), env=env)
-    assert field == "spec.domain.devices.hostDevices"
+    assert field == f"spec.domain.devices.hostDevices{at}"
 
 
 def test_each_gpu_needs_one_address() -> None:
-    assert error_field(devices(gpus=[device("a")])) == "spec.domain.devices.gpus"
+    assert error_field(devices(gpus=[device("a")])) == "spec.domain.devices.gpus[0].deviceName"
 
 
 @pytest.mark.parametrize(
