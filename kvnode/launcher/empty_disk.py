@@ -8,24 +8,24 @@ from typing import Any
 from kvnode.api.quantity import Quantity
 from kvnode.launcher import paths
 from kvnode.launcher.errors import LauncherError
-from kvnode.launcher.image import create_qcow2
+from kvnode.launcher.image import create_qcow2, whole_mebibytes
 
 
 def prepare(vmi: Mapping[str, Any]) -> None:
     """Create the images (``pkg/emptydisk/emptydisk.go:37``); one that exists keeps its content.
 
-    Raises LauncherError when a capacity is no positive quantity.
+    Sizes are rounded down to whole mebibytes. Raises LauncherError when that leaves nothing.
     """
     for volume in vmi["spec"].get("volumes") or []:
         source = volume.get("emptyDisk")
         if source is None:
             continue
         try:
-            size = Quantity(source.get("capacity") or "0").value
+            size = whole_mebibytes(Quantity(source.get("capacity") or "0").value)
         except (ValueError, TypeError):
             size = 0
         if size <= 0:
             raise LauncherError(
-                "DiskFailed", f"volume {volume['name']}: emptyDisk.capacity must be a positive size"
+                "DiskFailed", f"volume {volume['name']}: emptyDisk.capacity must be 1Mi or more"
             )
         create_qcow2(paths.empty_disk(volume["name"]), size=size)

@@ -10,6 +10,7 @@ from typing import Any
 from kvnode.api.quantity import Quantity
 from kvnode.launcher import paths
 from kvnode.launcher.errors import LauncherError
+from kvnode.launcher.image import whole_mebibytes
 
 
 def prepare(vmi: Mapping[str, Any]) -> None:
@@ -37,11 +38,11 @@ def prepare(vmi: Mapping[str, Any]) -> None:
 
 def _capacity(source: Mapping[str, Any], name: str) -> int:
     try:
-        size = Quantity(source.get("capacity") or "0").value
+        size = whole_mebibytes(Quantity(source.get("capacity") or "0").value)
     except (ValueError, TypeError):
         size = 0
     if size <= 0:
-        raise LauncherError("DiskFailed", f"{name}: hostDisk.capacity must be a positive size")
+        raise LauncherError("DiskFailed", f"{name}: hostDisk.capacity must be 1Mi or more")
     return size
 
 

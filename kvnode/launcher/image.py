@@ -26,6 +26,11 @@ def run_tool(arguments: list[str], reason: str) -> bytes:
     return done.stdout
 
 
+def whole_mebibytes(size: int) -> int:
+    """Round a disk's size down to what storage with sectors of any size takes (``pkg/util/util.go:113``)."""
+    return size - size % (1 << 20)
+
+
 def create_qcow2(
     path: Path, *, size: int | None = None, backing: Path | None = None, backing_format: str = ""
 ) -> None:

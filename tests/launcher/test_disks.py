@@ -35,8 +35,12 @@ def info(path: Path) -> dict[str, Any]:
 
 
 def test_a_container_disk_gets_an_overlay_of_its_images_format() -> None:
-    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(paths.container_disk(1)), "8M"], check=True)
-    container_disk.prepare(vmi({"name": "e", "emptyDisk": {}}, {"name": "root", "containerDisk": {"image": "i"}}))
+    subprocess.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", str(paths.container_disk(1)), "8M"], check=True
+    )
+    container_disk.prepare(
+        vmi({"name": "e", "emptyDisk": {}}, {"name": "root", "containerDisk": {"image": "i"}})
+    )
     overlay = info(paths.overlay("root"))
     assert (overlay["format"], overlay["backing-filename"]) == ("qcow2", str(paths.container_disk(1)))
     assert (overlay["backing-filename-format"], overlay["virtual-size"]) == ("qcow2", 8 << 20)
@@ -60,7 +64,7 @@ def test_an_empty_disk_has_its_capacity_and_keeps_its_content() -> None:
 
 @pytest.mark.parametrize("capacity", [None, "", "0", "-1", "many", {}])
 def test_an_empty_disk_needs_a_size(capacity: object) -> None:
-    with pytest.raises(LauncherError, match=r"volume scratch: emptyDisk\.capacity must be a positive size"):
+    with pytest.raises(LauncherError, match=r"volume scratch: emptyDisk\.capacity must be 1Mi or more"):
         empty_disk.prepare(vmi({"name": "scratch", "emptyDisk": {"capacity": capacity}}))
 
 
@@ -81,10 +85,16 @@ def test_a_missing_host_disk_is_made_sparse_and_an_existing_one_kept(pod: Path) 
     ("source", "complaint"),
     [
         ({"path": "/srv/d.img", "type": "Disk"}, "/srv/d.img does not exist, and type is Disk"),
-        ({"path": "/srv/d.img", "type": "DiskOrCreate"}, "capacity must be a positive size"),
+        ({"path": "/srv/d.img", "type": "DiskOrCreate"}, "capacity must be 1Mi or more"),
         ({"path": "/srv/d.img", "type": "DiskOrCreate", "capacity": "1Ei"}, "do not fit"),
-        ({"path": "/srv/directory", "type": "DiskOrCreate", "capacity": "1Mi"}, "neither a file nor a block device"),
-        ({"path": "/srv/dangling", "type": "DiskOrCreate", "capacity": "1Mi"}, "neither a file nor a block device"),
+        (
+            {"path": "/srv/directory", "type": "DiskOrCreate", "capacity": "1Mi"},
+            "neither a file nor a block device",
+        ),
+        (
+            {"path": "/srv/dangling", "type": "DiskOrCreate", "capacity": "1Mi"},
+            "neither a file nor a block device",
+        ),
     ],
 )
 def test_host_disks_that_cannot_be(source: dict[str, Any], complaint: str) -> None:
@@ -99,7 +109,9 @@ def test_kernel_files_are_looked_for_by_name() -> None:
     container = {"image": "k", "kernelPath": "/boot/vmlinuz", "initrdPath": "/boot/initrd"}
     machine["spec"]["domain"] = {"firmware": {"kernelBoot": {"container": container}}}
     (paths.KERNEL_BOOT / "vmlinuz").touch()
-    with pytest.raises(LauncherError, match=r"kernelBoot.container.initrdPath: /boot/initrd is not in the image"):
+    with pytest.raises(
+        LauncherError, match=r"kernelBoot.container.initrdPath: /boot/initrd is not in the image"
+    ):
         kernel_boot.prepare(machine)
     (paths.KERNEL_BOOT / "initrd").touch()
     kernel_boot.prepare(machine)
