@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kvnode.launcher import daemons, log, paths, prepare
+from kvnode.launcher.disk_modes import set_disk_modes
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.follow import Follower, Mailbox
 from kvnode.launcher.log import logger
@@ -131,12 +132,13 @@ class Launcher:
             adapted = adapt((directory / "domain.xml").read_bytes(), versions.libvirt, standalone=True)
         except ValueError as error:
             raise LauncherError("LauncherFailed", f"domain.xml: {error}") from None
-        (directory / "domain-adapted.xml").write_text(adapted.xml, encoding="utf-8")
+        xml = set_disk_modes(adapted.xml)
+        (directory / "domain-adapted.xml").write_text(xml, encoding="utf-8")
         self._status.versions = versions.describe()
         self._status.adapted = list(adapted.rules)
         self._status.notes = list(adapted.notes)
         logger.info("%s; adapted: %s", versions.describe(), ", ".join(adapted.rules) or "nothing")
-        return adapted.xml
+        return xml
 
     def _record_pids(self) -> None:
         pids = {role: daemon.pid for role, daemon in self._daemons.items()}

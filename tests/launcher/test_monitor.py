@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
@@ -35,7 +34,7 @@ def test_the_exit_status_is_the_launchers(script: str, status: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_signals_reach_the_launcher_as_sigterm_each_time(number: signal.Signals) -> None:
-    script = 'n=0; trap \'n=$((n+1)); echo got $n; [ $n = 2 ] && exit 3\' TERM; echo ready; while :; do sleep 0.1; done'
+    script = "n=0; trap 'n=$((n+1)); echo got $n; [ $n = 2 ] && exit 3' TERM; echo ready; while :; do sleep 0.1; done"
     with start("--", "sh", "-c", script) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -114,7 +113,7 @@ class TestAsFirstProcess:
         assert time.monotonic() - began < 8
         assert not any("qemu-system-x86_64\x0061" in command for command in _commands())
 
-    def test_a_qemu_deaf_to_sigterm_is_killed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_qemu_deaf_to_sigterm_is_killed(self, tmp_path: Path) -> None:
         script = tmp_path / "deaf.py"
         script.write_text(
             f"import sys; sys.path.insert(0, {str(FILE.parent)!r})\n"
@@ -130,10 +129,10 @@ class TestAsFirstProcess:
 
 def _commands() -> list[str]:
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
             try:
-                found.append(Path(f"/proc/{entry}/cmdline").read_text(errors="replace"))
+                found.append((entry / "cmdline").read_text(errors="replace"))
             except OSError:
                 continue
     return found

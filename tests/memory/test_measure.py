@@ -33,7 +33,9 @@ TERMS = [
 ]
 
 
-def sample(role: str, pid: int, proportional: int, *, peak: int = 0, guest: GuestMemory | None = None) -> Sample:
+def sample(
+    role: str, pid: int, proportional: int, *, peak: int = 0, guest: GuestMemory | None = None
+) -> Sample:
     """A sample whose resident size is 1 MiB over its proportional one."""
     status = StatusSizes(peak=peak * MIB, page_tables=MIB)
     return Sample(VmProcess(pid, role, role), (proportional + 1) * MIB, proportional * MIB, status, guest)
@@ -101,4 +103,6 @@ def test_the_terms_are_those_of_the_overhead() -> None:
     report = build_report(GUEST, [sample(role, pid, 1) for pid, role in enumerate(roles)], terms)
     assert report.overhead_requested == memory_overhead(vmi, "amd64")
     assert report.unassigned == (), "every term stands for a process or for page tables"
-    assert sum(line.share for line in report.processes) + report.page_tables_share == report.overhead_requested
+    assert (
+        sum(line.share for line in report.processes) + report.page_tables_share == report.overhead_requested
+    )

@@ -12,7 +12,10 @@ from kvnode.memory.processes import ROLES, VmProcess, by_role, in_namespaces_of,
 @pytest.mark.parametrize(
     ("command", "role"),
     [
-        ("/usr/bin/python3 -I -S /opt/kvnode/launcher/monitor.py -- python3 -m kvnode.launcher", "launcher-monitor"),
+        (
+            "/usr/bin/python3 -I -S /opt/kvnode/launcher/monitor.py -- python3 -m kvnode.launcher",
+            "launcher-monitor",
+        ),
         ("/usr/bin/python3.12 -P -m kvnode.launcher --name a", "launcher"),
         ("/usr/bin/virt-launcher --name a", "launcher"),
         ("/usr/sbin/libvirtd -f /etc/libvirt/libvirtd.conf", "virtqemud"),

@@ -18,7 +18,8 @@ def mapping(start: int, size: int, name: str = "", *, rss: int = 0, pss: int = 0
     return (
         f"{start:x}-{start + size:x} rw-p 00000000 00:00 0 {name:>30}\n"
         f"Size: {size >> 10:>18} kB\nKernelPageSize:        4 kB\nRss: {rss >> 10:>18} kB\nPss: {pss >> 10:>12} kB\n"
-        f"Private_Hugetlb: {huge >> 10} kB\nShared_Hugetlb:        0 kB\nTHPeligible:    1\nVmFlags: rd wr mr mw me ac sd\n"
+        f"Private_Hugetlb: {huge >> 10} kB\nShared_Hugetlb:        0 kB\nTHPeligible:    1\n"
+        "VmFlags: rd wr mr mw me ac sd\n"
     )
 
 
@@ -93,7 +94,9 @@ class TestGuestMemory:
 
     def test_memfd_and_numa_cells(self) -> None:
         text = self.OTHER + "".join(
-            mapping(0x7F0000000000 + i * 64 * MIB, 64 * MIB, "/memfd:memory-backend-memfd (deleted)", rss=i * MIB)
+            mapping(
+                0x7F0000000000 + i * 64 * MIB, 64 * MIB, "/memfd:memory-backend-memfd (deleted)", rss=i * MIB
+            )
             for i in (1, 2)
         )
         found = guest_memory(parse_smaps(text), [64 * MIB, 64 * MIB])
@@ -107,7 +110,9 @@ class TestGuestMemory:
         assert found.resident == 2 * MIB
 
     def test_huge_pages(self) -> None:
-        text = self.OTHER + mapping(0x7F0000000000, 64 * MIB, "/dev/hugepages/libvirt/qemu/1/ram", huge=64 * MIB)
+        text = self.OTHER + mapping(
+            0x7F0000000000, 64 * MIB, "/dev/hugepages/libvirt/qemu/1/ram", huge=64 * MIB
+        )
         found = guest_memory(parse_smaps(text), [64 * MIB])
         assert found is not None
         assert (found.resident, found.backing) == (64 * MIB, "hugepages")

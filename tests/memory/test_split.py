@@ -36,7 +36,9 @@ def test_what_the_guest_touches_is_guest_ram_and_nothing_else(runner: Runner, ke
     assert plain.guest_size == touched.guest_size == 384 * MIB
     assert plain.guest_resident > 160 * MIB
     grown = touched.guest_resident - plain.guest_resident
-    assert abs(grown - DIFFERENCE) < 24 * MIB, f"{grown / MIB:.0f} MiB more for {DIFFERENCE / MIB:.0f} touched"
+    assert abs(grown - DIFFERENCE) < 24 * MIB, (
+        f"{grown / MIB:.0f} MiB more for {DIFFERENCE / MIB:.0f} touched"
+    )
 
     def qemu(report: MemoryReport) -> int:
         return next(line.resident for line in report.processes if line.role == "qemu")

@@ -65,7 +65,9 @@ def wait_until(condition: Callable[[], bool], timeout: float, what: str) -> None
 
 def wait_for_text(log: Path, text: str, timeout: float = BOOT_SECONDS) -> str:
     """Wait until the guest's serial log holds ``text``; returns the log."""
-    wait_until(lambda: log.is_file() and text in log.read_text(errors="replace"), timeout, f"{text!r} in {log}")
+    wait_until(
+        lambda: log.is_file() and text in log.read_text(errors="replace"), timeout, f"{text!r} in {log}"
+    )
     return log.read_text(errors="replace")
 
 

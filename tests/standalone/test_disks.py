@@ -14,7 +14,7 @@ from tests.standalone.test_oci import Layout, entry, layer
 
 pytestmark = pytest.mark.integration
 
-USER_DATA = "#!/bin/sh\necho \"kvnode-guest: said by the user data\"\n"
+USER_DATA = '#!/bin/sh\necho "kvnode-guest: said by the user data"\n'
 
 
 def test_a_guest_sees_its_disks_and_its_cloud_init(runner: Runner, guest: Guest, tmp_path: Path) -> None:
@@ -47,6 +47,7 @@ def test_a_guest_sees_its_disks_and_its_cloud_init(runner: Runner, guest: Guest,
 def test_a_raw_image_boots_by_uefi(runner: Runner, guest: Guest) -> None:
     vmi = disk_vmi("uefi", [{"name": "root", "containerDisk": {"image": "guest"}}])
     vmi["spec"]["domain"]["firmware"] = {"bootloader": {"efi": {"secureBoot": False}}}
+    vmi["spec"]["domain"]["memory"]["guest"] = "512Mi"  # what the firmware needs to find its way
     runner.start(vmi, StartOptions(images={"root": guest.disk}))
     log = wait_for_text(runner.log_paths("uefi")["serial"], "kvnode-guest: up after", 90)
     assert "UEFI boot" in log

@@ -20,7 +20,9 @@ ROOT = {"name": "root", "containerDisk": {"image": "registry.example/disk:1"}}
 def resolve(vmi: dict[str, Any], cache: Path, prefix: str = "", **images: Path) -> Images:
     """Resolve the images of a VMI; ``kernel_boot`` stands for ``kernel-boot``."""
     given = {name.replace("_", "-"): path for name, path in images.items()}
-    return ImageResolver(Instance(vmi, {}, prefix), given, cache, "amd64", lambda _step, _text: None).resolve()
+    return ImageResolver(
+        Instance(vmi, {}, prefix), given, cache, "amd64", lambda _step, _text: None
+    ).resolve()
 
 
 def qcow2(path: Path, *arguments: str) -> Path:
@@ -116,7 +118,10 @@ def test_kernel_files_are_below_their_directory(tmp_path: Path, wanted: str) -> 
 
 
 def test_a_host_disks_directory_is_shown(tmp_path: Path) -> None:
-    volume = {"name": "d", "hostDisk": {"path": str(tmp_path / "d.img"), "type": "DiskOrCreate", "capacity": "1Mi"}}
+    volume = {
+        "name": "d",
+        "hostDisk": {"path": str(tmp_path / "d.img"), "type": "DiskOrCreate", "capacity": "1Mi"},
+    }
     (bind,) = resolve(disk_vmi("v", [volume]), tmp_path).binds
     assert (bind.source, bind.read_only) == (str(tmp_path), False)
     assert bind.target == "/var/run/kubevirt-private/vmi-disks/d"

@@ -105,7 +105,9 @@ def test_a_guest_that_panics_has_failed(runner: Runner, kernel: StartOptions) ->
     try:
         domain = connection.lookupByName("default_panic")
         # What the pvpanic driver of a guest does when its kernel panics: 1 to port 0x505.
-        libvirt_qemu.qemuMonitorCommand(domain, "o /b 0x505 1", libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP)
+        libvirt_qemu.qemuMonitorCommand(
+            domain, "o /b 0x505 1", libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP
+        )
     finally:
         connection.close()
     info = runner.wait("panic", ("Failed",), 20)
@@ -130,7 +132,9 @@ def test_now_ends_a_guest_at_once(runner: Runner, kernel: StartOptions) -> None:
     assert result.seconds < 8
 
 
-def test_a_guest_that_qemu_refuses_leaves_nothing(runner: Runner, kernel: StartOptions, state_dir: Path) -> None:
+def test_a_guest_that_qemu_refuses_leaves_nothing(
+    runner: Runner, kernel: StartOptions, state_dir: Path
+) -> None:
     vmi = kernel_vmi("refused")
     vmi["spec"]["domain"]["cpu"] = {"model": "NoSuchModel"}
     with pytest.raises(StandaloneError, match="did not start"):

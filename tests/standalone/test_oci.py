@@ -16,7 +16,9 @@ import pytest
 from kvnode.standalone.oci import OciError, OciImage, is_layout
 
 
-def entry(name: str, content: bytes | None = None, *, kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple[Any, bytes]:
+def entry(
+    name: str, content: bytes | None = None, *, kind: bytes = tarfile.REGTYPE, link: str = ""
+) -> tuple[Any, bytes]:
     """A member of a layer."""
     member = tarfile.TarInfo(name)
     member.type = tarfile.DIRTYPE if content is None and kind == tarfile.REGTYPE else kind
@@ -106,7 +108,10 @@ def test_runs_of_zeros_become_holes(layout: Layout, tmp_path: Path) -> None:
 def test_a_later_layer_replaces_and_takes_away(layout: Layout) -> None:
     below = layer(DISK, entry("disk/old.img", b"old"), entry("gone/a", b"a"), entry("gone/b", b"b"))
     above = layer(
-        entry("disk/.wh.old.img", b""), entry("disk/disk.img", b"newer"), entry("gone/.wh..wh..opq", b""), entry("gone/c", b"c")
+        entry("disk/.wh.old.img", b""),
+        entry("disk/disk.img", b"newer"),
+        entry("gone/.wh..wh..opq", b""),
+        entry("gone/c", b"c"),
     )
     image = layout.index(layout.image(below, above))
     assert content(image, image.file_in("/disk")) == b"newer"

@@ -29,7 +29,9 @@ def test_a_value_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> N
     assert records.read_json(path) == {"a": 1}
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"a": ' * 100_000, b" " * (17 << 20)])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"a": ' * 100_000, b" " * (17 << 20)]
+)
 def test_damaged_files_are_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(content)
@@ -65,7 +67,9 @@ def test_an_id_that_was_given_anew_is_not_taken_for_the_old_process(tmp_path: Pa
     assert not records.alive(dataclasses.replace(me, boot="another boot"))
 
 
-@pytest.mark.parametrize("content", ["", "17", '{"pid": "1"}', '{"pid": -1, "start": 1, "boot": ""}', '{"pid": 1}'])
+@pytest.mark.parametrize(
+    "content", ["", "17", '{"pid": "1"}', '{"pid": -1, "start": 1, "boot": ""}', '{"pid": 1}']
+)
 def test_a_damaged_record_is_no_process(tmp_path: Path, content: str) -> None:
     path = tmp_path / "pid"
     path.write_text(content)

@@ -24,7 +24,9 @@ def state(tmp_path: Path) -> StateDirectory:
     return made
 
 
-def ended_vm(state: StateDirectory, name: str = "old", phase: str = "Running", namespace: str = "default") -> VmDirectory:
+def ended_vm(
+    state: StateDirectory, name: str = "old", phase: str = "Running", namespace: str = "default"
+) -> VmDirectory:
     """A VM whose processes died, as the files of one that ran tell."""
     vm = state.vm(namespace, name)
     serial = vm.path / "run/kubevirt-private/uid-1/virt-serial0-log"
@@ -35,7 +37,9 @@ def ended_vm(state: StateDirectory, name: str = "old", phase: str = "Running", n
     log.write_text("qemu's")
     for part in ("etc", "lib"):
         (vm.path / part).mkdir()
-    records.write_json(vm.path / "record.json", {"uid": "uid-1", "domainType": "qemu", "memoryBytes": 7, "vcpus": 2})
+    records.write_json(
+        vm.path / "record.json", {"uid": "uid-1", "domainType": "qemu", "memoryBytes": 7, "vcpus": 2}
+    )
     records.write_json(vm.path / "status.json", {"phase": phase, "created": "2026-01-01T00:00:00Z"})
     records.write_process(vm.path / records.LAUNCHER_PID, os.getpid())
     raw = json.loads((vm.path / records.LAUNCHER_PID).read_bytes())
@@ -62,7 +66,9 @@ def test_an_end_that_the_launcher_wrote_is_kept(state: StateDirectory) -> None:
 
 
 @pytest.mark.parametrize("file", ["status.json", "record.json", "launcher.pid"])
-@pytest.mark.parametrize("content", [None, b"", b"{", b"[1]", b'{"phase": 7, "uid": [], "notes": "x", "vcpus": true}'])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"{", b"[1]", b'{"phase": 7, "uid": [], "notes": "x", "vcpus": true}']
+)
 def test_damaged_files_do_no_harm(state: StateDirectory, file: str, content: bytes | None) -> None:
     vm = ended_vm(state)
     if content is None:
@@ -100,7 +106,7 @@ def test_no_state_directory_means_no_vms(tmp_path: Path) -> None:
 
 def test_a_state_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
-    with pytest.raises(StandaloneError, match="the state directory .* cannot be used: Not a directory"):
+    with pytest.raises(StandaloneError, match=r"the state directory .* cannot be used: Not a directory"):
         StateDirectory(tmp_path / "f/state").make()
 
 
@@ -151,9 +157,14 @@ def test_a_vm_that_another_process_works_on_is_left_alone(state: StateDirectory)
 
 def test_a_start_that_fails_while_building_keeps_what_was_there(state: StateDirectory) -> None:
     vm = ended_vm(state)
-    with pytest.raises(RuntimeError), state.lock(vm), state.building(vm) as directory:
-        (directory / "vmi.json").write_text("{}")
-        raise RuntimeError
+
+    def build_half() -> None:
+        with state.lock(vm), state.building(vm) as directory:
+            (directory / "vmi.json").write_text("{}")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        build_half()
     assert (vm.path / "record.json").exists()
     assert [entry.name for entry in state.vms.iterdir() if entry.name.startswith(".new")] == []
 

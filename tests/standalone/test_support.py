@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kvnode.spec.model import TYPES
 from kvnode.standalone.errors import StandaloneError
 from kvnode.standalone.manifest import Instance
 from kvnode.standalone.support import VOLUMES, refuse_unsupported
-from kvnode.spec.model import TYPES
 
 SOURCES = sorted(set(TYPES["Volume"]) - {"name", *VOLUMES})
 
@@ -70,7 +70,11 @@ def test_features_that_need_a_cluster(spec: dict[str, Any], field: str) -> None:
 def test_switches_that_are_off_pass() -> None:
     spec = {
         "domain": {
-            "devices": {"tpm": {"persistent": False}, "gpus": [], "interfaces": [{"name": "a", "masquerade": {}}]},
+            "devices": {
+                "tpm": {"persistent": False},
+                "gpus": [],
+                "interfaces": [{"name": "a", "masquerade": {}}],
+            },
             "cpu": {"dedicatedCpuPlacement": False},
         }
     }

@@ -1,0 +1,75 @@
+"""Cache and I/O modes by what the file system can do."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from kvnode.launcher.disk_modes import set_disk_modes, supports_direct_io
+from kvnode.launcher.errors import LauncherError
+
+
+def modes(disk: str, *, direct: set[str] | None = None) -> tuple[str | None, str | None]:
+    """Cache and I/O mode of a disk; ``direct`` holds the paths that take direct I/O (None: all do)."""
+    xml = set_disk_modes(
+        f"<domain><devices><disk>{disk}</disk></devices></domain>",
+        lambda path: direct is None or path in direct,
+    )
+    driver = ET.fromstring(xml).find("devices/disk/driver")
+    assert driver is not None
+    return driver.get("cache"), driver.get("io")
+
+
+QCOW2 = "<source file='/a.qcow2'/><driver type='qcow2'/>"
+BACKING = "<backingStore type='file'><format type='raw'/><source file='/b.img'/></backingStore>"
+
+
+def test_an_open_mode_follows_the_file_system() -> None:
+    assert modes(QCOW2) == ("none", None)
+    assert modes(QCOW2, direct=set()) == ("writethrough", None)
+
+
+def test_a_backing_file_counts_too() -> None:
+    assert modes(QCOW2 + BACKING, direct={"/a.qcow2", "/b.img"}) == ("none", None)
+    assert modes(QCOW2 + BACKING, direct={"/a.qcow2"}) == ("writethrough", None)
+
+
+@pytest.mark.parametrize("cache", ["writeback", "writethrough"])
+def test_a_mode_that_was_chosen_stays(cache: str) -> None:
+    assert modes(f"<source file='/a'/><driver type='raw' cache='{cache}' io='threads'/>") == (
+        cache,
+        "threads",
+    )
+
+
+def test_none_where_direct_io_does_not_work_is_an_error() -> None:
+    with pytest.raises(
+        LauncherError, match=r"cache none needs direct I/O, which the file system of /a\.qcow2"
+    ):
+        modes("<source file='/a.qcow2'/><driver type='qcow2' cache='none'/>", direct=set())
+
+
+def test_a_disk_that_is_allocated_gets_native_io(tmp_path: Path) -> None:
+    full, sparse = tmp_path / "full.img", tmp_path / "sparse.img"
+    full.write_bytes(b"x" * 65536)
+    with sparse.open("wb") as file:
+        file.truncate(1 << 20)
+    for path, expected in ((full, "native"), (sparse, None), (tmp_path / "absent", None)):
+        assert modes(f"<source file='{path}'/><driver type='raw'/>") == ("none", expected), path
+    assert modes(f"<source file='{full}'/><driver type='qcow2'/>") == ("none", None)
+    assert modes(f"<source file='{full}'/><driver type='raw' io='threads'/>") == ("none", "threads")
+    assert modes(f"<source file='{full}'/><driver type='raw'/>", direct=set()) == ("writethrough", None)
+
+
+def test_an_empty_drive_is_left_alone() -> None:
+    assert modes("<driver type='raw'/>") == (None, None)
+
+
+def test_direct_io_on_this_machine(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.touch()
+    assert isinstance(supports_direct_io(str(file)), bool)
+    assert not supports_direct_io(str(tmp_path / "absent"))
+    assert not supports_direct_io("/proc/self/status"), "procfs has no direct I/O"
