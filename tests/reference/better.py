@@ -23,7 +23,38 @@ class Rule:
     """``recognises(case, want, got)``: the outputs differ in just this way."""
 
 
-RULES: tuple[Rule, ...] = ()
+def _refused_in_other_words(case: Case, want: Any, got: Any) -> bool:
+    """The same refusal by the command server itself: only the sentence is another."""
+    own = not case.data["manager_fails"]  # else the sentence is the manager's, and must come through
+    return own and want != got and _wordless(want) == _wordless(got)
+
+
+def _wordless(answer: Any) -> Any:
+    """An answer with a mark in place of a refusal's sentence. A refusal without one has no mark."""
+    if not isinstance(answer, dict):
+        return answer
+    marked = {name: _wordless(item) for name, item in answer.items()}
+    if answer.get("message") and not answer.get("success"):
+        marked["message"] = "…"
+    return marked
+
+
+def _refused_instead_of_dying(_case: Case, want: Any, got: Any) -> bool:
+    """No answer at all but a dead launcher; here the request is refused, and nothing is done."""
+    answer = got["response"]
+    verdict = answer.get("response", answer)
+    refused = bool(verdict.get("message")) and not verdict.get("success") and not got["rpc_error"]
+    return want.get("panic") is True and refused and got["manager_calls"] == want["manager_calls"]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("launcher_server", "a refusal says it in this project's own words", _refused_in_other_words),
+    Rule(
+        "launcher_server",
+        "a request that the reference's launcher dies of (one without a VMI) is refused, and nothing is done",
+        _refused_instead_of_dying,
+    ),
+)
 
 
 def reason_for(case: Case, want: Any, got: Any, rules: tuple[Rule, ...] | None = None) -> str:

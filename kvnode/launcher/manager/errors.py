@@ -1,0 +1,48 @@
+"""What a manager refuses, and how errors are told to the agent."""
+
+from __future__ import annotations
+
+import libvirt
+
+
+class ManagerError(Exception):
+    """A request that cannot be carried out; the text is one line for the agent and its user."""
+
+    def __init__(self, message: str) -> None:
+        """Keep ``message`` on one line."""
+        super().__init__(" ".join(message.split()))
+
+
+class NotSupportedError(ManagerError):
+    """A request for what this launcher does not do."""
+
+    def __init__(self, what: str) -> None:
+        """``what`` is a noun: ``live migration``."""
+        super().__init__(f"{what} is not supported by this launcher")
+
+
+class NoDomainError(ManagerError):
+    """There is no domain to act on."""
+
+    def __init__(self, name: str) -> None:
+        """``name`` is the domain's."""
+        super().__init__(f"there is no domain {name}")
+
+
+def is_not_found(error: libvirt.libvirtError) -> bool:
+    """Whether libvirt does not know the domain."""
+    return bool(error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN)
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line.
+
+    libvirt's keep their numbers, as the reference spells them: its node agent and users' tools look for them
+    (``pkg/virt-launcher/virtwrap/errors/errors.go:FormatLibvirtError``).
+    """
+    if isinstance(error, libvirt.libvirtError) and error.err is not None:
+        text = " ".join((error.get_error_message() or "").split())
+        code, domain = error.get_error_code(), error.get_error_domain()
+        return f"LibvirtError(Code={code}, Domain={domain}, Message='{text}')"
+    text = " ".join(str(error).split())
+    return text or type(error).__name__
