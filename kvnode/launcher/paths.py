@@ -13,6 +13,19 @@ CLOUD_INIT = Path("/var/run/libvirt/cloud-init-dir")
 EMPTY_DISKS = Path("/var/run/libvirt/empty-disks")
 VMI_DISKS = PRIVATE / "vmi-disks"
 KERNEL_BOOT = CONTAINER_DISKS / "kernel-boot"
+IGNITION = Path("/var/run/libvirt/ignition-dir")
+SECRETS = PRIVATE / "secret"
+CONFIG_MAPS = PRIVATE / "config-map"
+SYSPREPS = PRIVATE / "sysprep"
+DOWNWARD_APIS = PRIVATE / "downwardapi"
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+CONFIG_MAP_DISKS = PRIVATE / "config-map-disks"
+SECRET_DISKS = PRIVATE / "secret-disks"
+SYSPREP_DISKS = PRIVATE / "sysprep-disks"
+DOWNWARD_API_DISKS = PRIVATE / "downwardapi-disks"
+SERVICE_ACCOUNT_DISK = PRIVATE / "service-account-disk"
+DOWNWARD_METRIC_DISKS = PRIVATE / "downwardmetric-disk"
+DOWNWARD_METRIC_DISK = DOWNWARD_API_DISKS / "vhostmd0"
 LIBVIRT_CONFIG = Path("/etc/libvirt")
 LIBVIRT_RUN = Path("/var/run/libvirt")
 
@@ -40,6 +53,16 @@ def host_disk(volume: str, path: str) -> Path:
 def no_cloud_iso(namespace: str, name: str) -> Path:
     """Return the NoCloud ISO that the domain names (``pkg/cloud-init/cloud-init.go:498``)."""
     return CLOUD_INIT / namespace / name / "noCloud.iso"
+
+
+def config_drive_iso(namespace: str, name: str) -> Path:
+    """Return the ConfigDrive ISO that the domain names (``pkg/cloud-init/cloud-init.go:501``)."""
+    return CLOUD_INIT / namespace / name / "configdrive.iso"
+
+
+def ignition_file(namespace: str, name: str) -> Path:
+    """Return the ignition data that the domain names (``pkg/ignition/ignition.go:61``)."""
+    return IGNITION / namespace / name / "data.ign"
 
 
 def serial_log(uid: str) -> Path:
