@@ -106,7 +106,7 @@ class TestAsFirstProcess:
         qemu = tmp_path / "qemu-system-x86_64"
         shutil.copy(shutil.which("sleep") or "sleep", qemu)
         began = time.monotonic()
-        with start("--", "sh", "-c", f"{qemu} 61 & kill -9 $$", prefix=self.PREFIX) as process:
+        with start("--", "sh", "-c", f"{qemu} 61 & sleep 0.3; kill -9 $$", prefix=self.PREFIX) as process:
             _, errors = process.communicate(timeout=20)
         assert "ending QEMU" in errors
         assert process.returncode == 137
