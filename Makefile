@@ -33,14 +33,19 @@ help: ## Show this help
 # --- set-up -------------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: packages $(NATIVE_STAMP) $(GUEST_STAMP) ## Install all that is missing: Debian packages, virtual environment, native core, demo guest
+setup: packages $(NATIVE_STAMP) $(GUEST_STAMP) build/container-disk ## Install all that is missing: Debian packages, virtual environment, native core, demo guest
 
 .PHONY: packages
 packages: ## Install the Debian packages that are missing (root or sudo)
 	@tools/setup/debian.sh
 
 .PHONY: build
-build: $(NATIVE_STAMP) ## Build the native core into the tree
+build: $(NATIVE_STAMP) build/container-disk ## Build the native core into the tree, and container-disk into build
+
+# It runs inside users' images, which hold nothing else.
+build/container-disk: native/container-disk/container-disk.c
+	mkdir -p build
+	$(CC) -std=c11 -D_GNU_SOURCE -Os -Wall -Wextra -Werror -static -ffunction-sections -Wl,--gc-sections -s -o $@ $<
 
 $(VENV_STAMP): | packages
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer is needed (make PYTHON=...)" >&2; exit 1; }

@@ -1,14 +1,19 @@
-"""First process of a VM's namespaces: starts the launcher, reaps every orphan, ends the VM when the launcher
-dies.
+"""First process of a launcher's container or of a VM's namespaces: starts the launcher, reaps every orphan,
+ends the VM when the launcher dies.
 
-Run as a file (``python -I -S monitor.py [--keep-after-failure] -- LAUNCHER ARGUMENT...``) so that nothing but
-the standard library is loaded, and little of it: this process exists once a VM. What it does is fixed by
+Run as a file (``python -I -S monitor.py [OPTION...] -- LAUNCHER ARGUMENT...``) so that nothing but the standard
+library is loaded, and little of it: this process exists once a VM. What it does is fixed by
 ``cmd/virt-launcher-monitor/virt-launcher-monitor.go``:
 
 * SIGINT, SIGTERM and SIGQUIT reach the launcher as SIGTERM, each time they come;
 * QEMU, left behind by a launcher that ended, gets SIGTERM, ten seconds, then SIGKILL;
+* logs that nobody else shows are written to this one's, an Istio proxy beside it is told to quit, and the sockets
+  that keep container disks running are removed;
 * the exit status is the launcher's (128 + the signal's number, when a signal ended it), or 1 on an error of
   its own.
+
+Options: ``--container-disk-dir DIRECTORY`` for those sockets; ``--pod`` for what is done in a pod alone (logs,
+Istio); ``--keep-after-failure`` to stay, for somebody to look around, until SIGTERM comes.
 """
 
 import contextlib
@@ -20,36 +25,53 @@ import time
 #: Seconds between SIGTERM and SIGKILL for a QEMU without a launcher.
 QEMU_GRACE = 10.0
 
+#: Logs that are shown when the launcher has ended: a file, or a directory of files.
+LOGS = ("/var/run/kubevirt/passt.log", "/run/kubevirt-private/libvirt/qemu/log")
+#: Most that is shown of one log: its end, in bytes.
+LOG_BYTES = 1 << 20
+
+# Ports of Istio's sidecar: its health, and the one that takes the request to quit.
+_ISTIO_HEALTH, _ISTIO_QUIT = 15021, 15020
+_HTTP_SECONDS = 2.0
+
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+_WATCHED = frozenset({*_PASSED_ON, signal.SIGCHLD})
+_USAGE = "monitor.py [--pod] [--container-disk-dir DIRECTORY] [--keep-after-failure] -- COMMAND [ARGUMENT...]"
 
 
 def main(argv: list[str]) -> int:
     """Run the launcher to its end and return the exit status."""
-    keep = False
+    keep = pod = False
+    disks = ""
     while argv and argv[0] != "--":
-        if argv[0] != "--keep-after-failure":
-            _say(
-                f"unknown option {argv[0]}; usage: monitor.py [--keep-after-failure] -- COMMAND [ARGUMENT...]"
-            )
+        option, argv = argv[0], argv[1:]
+        if option == "--keep-after-failure":
+            keep = True
+        elif option == "--pod":
+            pod = True
+        elif option == "--container-disk-dir" and argv and argv[0] != "--":
+            disks, argv = argv[0], argv[1:]
+        else:
+            _say(f"unknown option {option}; usage: {_USAGE}")
             return 2
-        keep = True
-        argv = argv[1:]
     command = argv[1:]
     if not command:
         _say("no launcher command after --")
         return 2
-    status = run(command)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    status = run(command, show_logs=pod)
+    if pod:
+        end_istio_proxy()
+    if disks:
+        remove_sockets(disks)
     if status != 0 and keep:
         _say(f"the launcher ended with status {status}: staying, as --keep-after-failure asks")
-        while True:
-            signal.pause()
+        _stay()
     return status
 
 
-def run(command: list[str]) -> int:
+def run(command: list[str], *, show_logs: bool = False) -> int:
     """Start ``command``, reap until it ends, then end the QEMU it left; returns its exit status."""
-    signals = {*_PASSED_ON, signal.SIGCHLD}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         launcher = os.posix_spawnp(command[0], command, os.environ, setsigmask=[])
     except OSError as error:
@@ -59,10 +81,15 @@ def run(command: list[str]) -> int:
         status = _reap(launcher)
         if status is not None:
             break
-        received = signal.sigwait(signals)
+        received = signal.sigwait(_WATCHED)
         if received in _PASSED_ON:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(launcher, signal.SIGTERM)
+    if status != 0:
+        _say(f"the launcher ended with status {status}")
+    if show_logs:
+        for path in LOGS:
+            show_log(path)
     for qemu in qemu_processes():
         if not end_process(qemu, QEMU_GRACE):
             return 1
@@ -82,6 +109,12 @@ def _reap(launcher: int) -> int | None:
         if pid == launcher:
             code = os.waitstatus_to_exitcode(raw)
             found = code if code >= 0 else 128 - code
+
+
+def _stay() -> None:
+    """Reap orphans until a signal asks for the end."""
+    while signal.sigwait(_WATCHED) not in _PASSED_ON:
+        _reap(0)
 
 
 def qemu_processes() -> list[int]:
@@ -108,9 +141,7 @@ def end_process(pid: int, grace: float) -> bool:
         os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + grace
     while time.monotonic() < end:
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+        _reap(0)
         if not _alive(pid):
             return True
         time.sleep(0.05)
@@ -125,6 +156,74 @@ def _alive(pid: int) -> bool:
             return file.read().rpartition(b")")[2].split()[0] != b"Z"
     except (OSError, IndexError):
         return False
+
+
+def show_log(path: str) -> None:
+    """Write the end of a log, or of each log in a directory, to standard error; nothing when there is none."""
+    if os.path.isdir(path):  # noqa: PTH112
+        for name in sorted(os.listdir(path)):  # noqa: PTH208
+            show_log(f"{path}/{name}")
+        return
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - LOG_BYTES))
+            content = file.read(LOG_BYTES)
+    except OSError:
+        return
+    _say(f"log {path}:")
+    sys.stderr.buffer.write(content if content.endswith(b"\n") else content + b"\n")
+    sys.stderr.flush()
+
+
+def remove_sockets(directory: str) -> None:
+    """Remove the ``*.sock`` files of a directory: with its socket, a container disk's program ends."""
+    try:
+        names = [name for name in os.listdir(directory) if name.endswith(".sock")]  # noqa: PTH208
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{directory}/{name}")  # noqa: PTH108
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            _say(f"the sockets of container disks in {directory} cannot be removed: {error.strerror}")
+
+
+def end_istio_proxy() -> None:
+    """Tell an Istio proxy in the same pod to quit, which would keep the pod running; nothing without one.
+
+    Where nothing listens on its port, nothing is there: that is found out at once, and tried once more.
+    """
+    answer = _request("GET", _ISTIO_HEALTH, "/healthz/ready", tries=2)
+    if not any(line.lower().replace(" ", "") == "server:envoy" for line in answer):
+        return
+    answer = _request("POST", _ISTIO_QUIT, "/quitquitquit", tries=4)
+    if not answer or " 200" not in answer[0]:
+        _say(f"the Istio proxy does not quit: {answer[0] if answer else 'no answer'}")
+
+
+def _request(method: str, port: int, path: str, tries: int) -> list[str]:
+    """Return the lines of an HTTP answer's head from this pod; none when there was no answer."""
+    import socket  # noqa: PLC0415 - wanted once, at the end
+
+    request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    pause = 0.05
+    for _ in range(tries):
+        try:
+            with socket.create_connection(("localhost", port), _HTTP_SECONDS) as connection:
+                connection.sendall(request.encode())
+                head = b""
+                while b"\r\n\r\n" not in head and len(head) < 1 << 16 and (part := connection.recv(4096)):
+                    head += part
+        except TimeoutError:
+            return []
+        except OSError:
+            head = b""
+        lines = head.decode("latin-1").partition("\r\n\r\n")[0].split("\r\n")
+        if head and " 503" not in lines[0]:
+            return lines
+        time.sleep(pause)
+        pause *= 5
+    return []
 
 
 def _say(text: str) -> None:
