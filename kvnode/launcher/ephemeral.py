@@ -9,7 +9,6 @@ from typing import Any
 from kvnode.launcher import paths
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.image import create_qcow2
-from kvnode.launcher.ownership import give_to_qemu
 
 #: Where block devices of claims appear in the pod, by their volumes' names.
 BLOCK_DEVICES = Path("/dev")
@@ -27,13 +26,7 @@ def prepare(vmi: Mapping[str, Any]) -> None:
         backing = _backing(name)
         if not backing.is_file() and not backing.is_block_device():
             raise LauncherError("DiskFailed", f"volume {name}: {backing} of the claim is not there")
-        overlay = paths.overlay(name)
-        create_qcow2(overlay, backing=backing, backing_format="raw")
-        try:
-            overlay.chmod(0o640)
-            give_to_qemu(overlay)
-        except OSError as error:
-            raise LauncherError("DiskFailed", f"volume {name}: {overlay}: {error.strerror}") from None
+        create_qcow2(paths.overlay(name), backing=backing, backing_format="raw")
 
 
 def _backing(volume: str) -> Path:

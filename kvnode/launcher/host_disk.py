@@ -11,6 +11,7 @@ from kvnode.api.quantity import Quantity
 from kvnode.launcher import paths
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.image import whole_mebibytes
+from kvnode.launcher.ownership import give_to_qemu
 
 
 def prepare(vmi: Mapping[str, Any]) -> None:
@@ -56,6 +57,7 @@ def _create(path: Path, size: int, name: str) -> None:
     try:
         with path.open("xb") as file:
             file.truncate(size)
+        give_to_qemu(path)
     except OSError as error:
         path.unlink(missing_ok=True)
         raise LauncherError("DiskFailed", f"{name}: the disk cannot be made: {error.strerror}") from None

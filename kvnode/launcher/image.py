@@ -6,8 +6,11 @@ import subprocess
 from pathlib import Path
 
 from kvnode.launcher.errors import LauncherError
+from kvnode.launcher.ownership import give_to_qemu
 
 _TIMEOUT = 120.0
+# A guest's disk is for QEMU's user and this process's alone (``pkg/ephemeral-disk/ephemeral-disk.go:116``).
+_MODE = 0o640
 
 
 def run_tool(arguments: list[str], reason: str) -> bytes:
@@ -49,4 +52,9 @@ def create_qcow2(
     if size is not None:
         arguments.append(str(size))
     run_tool(arguments, "DiskFailed")
-    staging.replace(path)
+    try:
+        staging.chmod(_MODE)
+        give_to_qemu(staging)
+        staging.replace(path)
+    except OSError as error:
+        raise LauncherError("DiskFailed", f"{path} cannot be put in place: {error.strerror}") from None

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kvnode.launcher import cloudinit, container_disk, empty_disk, host_disk, kernel_boot, paths
+from kvnode.launcher import (
+    cloudinit,
+    config_disks,
+    container_disk,
+    downward_metrics,
+    empty_disk,
+    ephemeral,
+    host_disk,
+    ignition,
+    kernel_boot,
+    paths,
+)
 
-#: The steps in the reference's order (``pkg/virt-launcher/virtwrap/manager.go:892``).
-STEPS: tuple[Callable[[Mapping[str, Any]], None], ...] = (
-    cloudinit.prepare,
+Step = Callable[[Mapping[str, Any]], None]
+
+#: What every disk but cloud-init's needs, in the reference's order
+#: (``pkg/virt-launcher/virtwrap/manager.go:892``).
+DISK_STEPS: tuple[Step, ...] = (
+    ignition.prepare,
     kernel_boot.prepare,
     container_disk.prepare,
+    ephemeral.prepare,
     host_disk.prepare,
     empty_disk.prepare,
+    config_disks.prepare,
+    downward_metrics.prepare,
 )
+#: All of it. A launcher that tells the guest of tagged devices writes cloud-init's ISO after the domain is
+#: defined instead: ``cloudinit.read``, then :data:`DISK_STEPS`, define, ``cloudinit.generate``.
+STEPS: tuple[Step, ...] = (cloudinit.prepare, *DISK_STEPS)
 
 
 def make_directories(uid: str) -> None:
@@ -35,7 +55,7 @@ def make_directories(uid: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
 
 
-def run_steps(vmi: Mapping[str, Any]) -> None:
-    """Run every step; raises LauncherError by the first that fails."""
-    for step in STEPS:
+def run_steps(vmi: Mapping[str, Any], steps: Sequence[Step] = STEPS) -> None:
+    """Run steps; raises LauncherError by the first that fails."""
+    for step in steps:
         step(vmi)

@@ -134,7 +134,7 @@ def _config_iso(row: dict[str, Any], base: Path) -> Outcome:
         "spec": {"domain": {"devices": {"disks": row["disks"]}}, "volumes": row["volumes"]},
         "status": {"volumeStatus": row["volume_status"]},
     }
-    places = {name: sources / folder for folder, name in SOURCES.items()}
+    places: dict[str, Any] = {name: sources / folder for folder, name in SOURCES.items()}
     places |= {name: disks / folder for folder, name in DISKS.items()}
     places["SERVICE_ACCOUNT"] = sources / "serviceaccount"
     error = False
