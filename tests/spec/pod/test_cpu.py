@@ -12,7 +12,9 @@ from tests.spec.pod.helpers import compute, gates, instance
 EVEN = {"alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity": ""}
 
 
-def cpus(vmi: dict[str, Any], config: dict[str, Any] | None = None, **arguments: Any) -> tuple[str | None, str | None]:
+def cpus(
+    vmi: dict[str, Any], config: dict[str, Any] | None = None, **arguments: Any
+) -> tuple[str | None, str | None]:
     """Request and limit."""
     resources = compute(vmi, config, **arguments)["resources"]
     return resources["requests"].get("cpu"), resources["limits"].get("cpu")
@@ -36,7 +38,9 @@ def test_without_a_topology_one_vcpu_counts() -> None:
     assert cpus(instance(cpu={})) == (None, None)
 
 
-@pytest.mark.parametrize(("ratio", "request_"), [(1, "4"), (3, "1333333334n"), (7, "571428572n"), (40, "100m")])
+@pytest.mark.parametrize(
+    ("ratio", "request_"), [(1, "4"), (3, "1333333334n"), (7, "571428572n"), (40, "100m")]
+)
 def test_another_part_of_each(ratio: int, request_: str) -> None:
     assert cpus(instance(cpu={"cores": 4}), gates(cpuAllocationRatio=ratio)) == (request_, None)
 
@@ -88,4 +92,7 @@ def test_dedicated_cpus_without_a_topology_are_those_of_the_limit(kinds: tuple[s
 
 def test_dedicated_cpus_replace_other_amounts() -> None:
     cpu = {"cores": 2, "dedicatedCpuPlacement": True}
-    assert cpus(instance(cpu=cpu, resources={"requests": {"cpu": "500m"}, "limits": {"cpu": "7"}})) == ("2", "2")
+    assert cpus(instance(cpu=cpu, resources={"requests": {"cpu": "500m"}, "limits": {"cpu": "7"}})) == (
+        "2",
+        "2",
+    )

@@ -17,7 +17,9 @@ from tests.spec.pod.helpers import GIB, MIB, compute, gates, instance
 ONE_CPU = {"cores": 1, "sockets": 1, "threads": 1}
 
 
-def memory(vmi: dict[str, Any], config: dict[str, Any] | None = None, **arguments: Any) -> tuple[int, int | None]:
+def memory(
+    vmi: dict[str, Any], config: dict[str, Any] | None = None, **arguments: Any
+) -> tuple[int, int | None]:
     """Request and limit in bytes."""
     resources = compute(vmi, config, **arguments)["resources"]
     limit = resources["limits"].get("memory")
@@ -64,9 +66,7 @@ def test_hugepages_are_never_overcommitted(overcommit: int) -> None:
 # --- memory -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("overcommit", "base"), [(100, 2 * GIB), (150, 2 * GIB * 100 // 150), (200, GIB)]
-)
+@pytest.mark.parametrize(("overcommit", "base"), [(100, 2 * GIB), (150, 2 * GIB * 100 // 150), (200, GIB)])
 def test_guest_memory_is_requested_less_what_is_overcommitted(overcommit: int, base: int) -> None:
     vmi = instance(cpu=ONE_CPU, memory={"guest": "2Gi"})
     assert memory(vmi, gates(memoryOvercommit=overcommit)) == (base + 268 * MIB, None)
@@ -151,7 +151,9 @@ def test_ephemeral_storage_is_added() -> None:
 
 # --- devices ----------------------------------------------------------------------------------------
 
-PERMITTED = {"permittedHostDevices": {"pciHostDevices": [{"resourceName": "v/a"}], "usb": [{"resourceName": "v/u"}]}}
+PERMITTED = {
+    "permittedHostDevices": {"pciHostDevices": [{"resourceName": "v/a"}], "usb": [{"resourceName": "v/u"}]}
+}
 
 
 def devices(vmi: dict[str, Any], config: dict[str, Any] | None = None, **arguments: Any) -> dict[str, str]:
@@ -199,7 +201,9 @@ def test_what_the_vm_asks_for_itself_wins() -> None:
 
 
 def test_a_device_must_be_permitted() -> None:
-    vmi = instance(devices={"hostDevices": [{"name": "ok", "deviceName": "v/u"}, {"name": "x", "deviceName": "v/x"}]})
+    vmi = instance(
+        devices={"hostDevices": [{"name": "ok", "deviceName": "v/u"}, {"name": "x", "deviceName": "v/x"}]}
+    )
     with pytest.raises(FieldError, match="'v/x' is not among the permittedHostDevices") as caught:
         compute(vmi, PERMITTED)
     assert caught.value.field == "spec.domain.devices.hostDevices[1].deviceName"
