@@ -75,7 +75,9 @@ def in_namespaces_of(pid: int, proc: Path = Path("/proc")) -> Iterator[VmProcess
             continue
         arguments = _command_line(entry)
         if arguments:  # a zombie has none
-            yield VmProcess(int(entry.name), role_of(arguments), _command(arguments))
+            role = role_of(arguments)
+            command = Path(_MONITOR_FILE).name if role == "launcher-monitor" else _command(arguments)
+            yield VmProcess(int(entry.name), role, command)
 
 
 def by_role(processes: Iterable[VmProcess]) -> dict[str, int]:

@@ -8,6 +8,7 @@ new mount namespace only, so that they end with its last process: killing proces
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -106,7 +107,7 @@ def _become_first_process(plan: Plan) -> None:
 
 
 def _mount(plan: Plan) -> None:
-    linux.mount("none", "/", "", linux.MS_REC | linux.MS_PRIVATE)
+    _keep_mounts_to_ourselves()
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     directory = Path(plan.directory)
     run = str(directory / "run")
@@ -133,6 +134,16 @@ def _mount(plan: Plan) -> None:
     if resolver is not None:
         resolver[0].parent.mkdir(parents=True, exist_ok=True)
         resolver[0].write_bytes(resolver[1])
+
+
+def _keep_mounts_to_ourselves() -> None:
+    try:
+        linux.mount("none", "/", "", linux.MS_REC | linux.MS_PRIVATE)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            why = "the root directory is no mount point (a chroot?): bind-mount it on itself first"
+            raise OSError(error.errno, why) from None
+        raise
 
 
 def _bind_in_run(run: Path, bind: Bind) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from kvnode.memory.report import MemoryReport
-from kvnode.standalone.runner import Runner, StartOptions
+from kvnode.standalone.errors import EXIT_ENVIRONMENT
+from kvnode.standalone.runner import Runner, StandaloneError, StartOptions
 from tests.standalone.conftest import kernel, runner, state_dir
 from tests.standalone.helpers import kernel_vmi, wait_for_text
 
@@ -59,3 +63,44 @@ def test_the_monitor_and_the_launcher_are_small(runner: Runner, kernel: StartOpt
     assert sizes["launcher-monitor"].proportional + sizes["launcher"].proportional <= 52 * MIB
     for role in ("launcher-monitor", "launcher", "virtlogd", "virtqemud"):
         assert sizes[role].verdict == "within", f"{role}: {sizes[role]}"
+
+
+@pytest.fixture
+def huge_pages() -> Iterator[None]:
+    """Sixty-four free pages of 2 MiB, given back after the test."""
+    pages = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+    before = int(pages.read_text())
+    pages.write_text(str(before + 64))
+    yield
+    pages.write_text(str(before))
+
+
+@pytest.mark.usefixtures("huge_pages")
+def test_huge_pages_are_guest_ram_and_the_tpm_has_its_own_line(runner: Runner, kernel: StartOptions) -> None:
+    vmi = kernel_vmi("huge", memory="128Mi")
+    vmi["spec"]["domain"]["memory"]["hugepages"] = {"pageSize": "2Mi"}
+    vmi["spec"]["domain"]["resources"] = {"requests": {"memory": "128Mi"}}
+    vmi["spec"]["domain"]["devices"]["tpm"] = {}
+    runner.start(vmi, kernel)
+    assert "kvnode-guest: tpm 2" in wait_for_text(
+        runner.log_paths("huge")["serial"], "kvnode-guest: up after"
+    )
+    report = runner.memory("huge")
+    assert (report.guest_backing, report.guest_resident) == ("hugepages", 128 * MIB)
+    sizes = {line.role: line for line in report.processes}
+    assert sizes["swtpm"].share == 53 * MIB
+    assert sizes["swtpm"].verdict == "within"
+    assert sizes["qemu"].resident < 200 * MIB, "the guest's RAM is not in it"
+    assert report.page_tables_share > 0
+    assert report.unassigned == ()
+    runner.stop("huge")
+
+
+def test_huge_pages_that_are_not_there_are_asked_for(runner: Runner, kernel: StartOptions) -> None:
+    vmi = kernel_vmi("huge", memory="64Gi")
+    vmi["spec"]["domain"]["memory"]["hugepages"] = {"pageSize": "2Mi"}
+    vmi["spec"]["domain"]["resources"] = {"requests": {"memory": "64Gi"}}
+    with pytest.raises(StandaloneError, match="32768 huge pages of 2048 KiB are needed") as error:
+        runner.start(vmi, kernel)
+    assert error.value.field == "spec.domain.memory.hugepages.pageSize"
+    assert error.value.exit_code == EXIT_ENVIRONMENT
