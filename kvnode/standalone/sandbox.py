@@ -90,7 +90,10 @@ def main(argv: list[str]) -> int:
             os._exit(1)
         _become_first_process(plan)
     os.close(ready)
-    records.write_process(Path(plan.directory) / records.LAUNCHER_PID, child)
+    try:
+        records.write_process(Path(plan.directory) / records.LAUNCHER_PID, child)
+    except OSError as error:
+        return _fail("the record of its first process", error)  # which ends when this process does
     os.write(go, b"x")
     return 0
 
