@@ -16,7 +16,7 @@ cdef void write_disks(Build& b) noexcept nogil:
     cdef Items it = items_of(b, b.devices.disks)
     cdef size_t i = 0
     keep_device_names(b)
-    while next_item(it):
+    while i < b.disks_bound.size() and next_item(it):
         write_disk(b, it.value, &b.disks_bound[i])
         i += 1
 

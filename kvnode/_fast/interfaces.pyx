@@ -14,7 +14,7 @@ cdef void write_interfaces(Build& b) noexcept nogil:
         return
     index_networks(b)
     index_interface_status(b)
-    while next_item(it):
+    while i < b.interfaces_bound.size() and next_item(it):
         f = &b.interfaces_bound[i]
         i += 1
         if same_as(str_of(b, f.state), b"absent"):  # unplugged, or about to be

@@ -9,7 +9,7 @@ cdef void write_sriov(Build& b) noexcept nogil:
     cdef bint any_claimed = False
     cdef size_t i = 0
     open_pool(b)
-    while next_item(it):
+    while i < b.interfaces_bound.size() and next_item(it):
         f = &b.interfaces_bound[i]
         i += 1
         if not present(f.sriov):
@@ -28,7 +28,7 @@ cdef void write_claimed_cards(Build& b) noexcept nogil:
     cdef const Interface* f
     cdef Network network
     cdef size_t i = 0
-    while next_item(it):
+    while i < b.interfaces_bound.size() and next_item(it):
         f = &b.interfaces_bound[i]
         i += 1
         if not present(f.sriov):

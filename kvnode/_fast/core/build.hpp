@@ -173,12 +173,13 @@ inline void bind(Build& b, Value v, T* out) {
     else fill(v, T::table(), reinterpret_cast<Value*>(out));
 }
 
-// Every object of a list.
+// Every object of a list, up to a number that no machine comes near. Walks that go along look at the vector's size.
 template <class T>
 inline void bind_all(Build& b, Value list, std::vector<T>& out) {
     if (out.size() > 512) out = {};  // room for a huge VMI is given back
     out.clear();
     for (Items it = items_of(b, list); next(it);) {
+        if (out.size() == 65536) return reject(b, list, "has more than 65536 entries");
         out.emplace_back();
         bind(b, it.value, &out.back());
     }

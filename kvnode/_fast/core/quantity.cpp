@@ -115,6 +115,7 @@ Wide ten_to(int n) {
 // number * 2^twos, rounded up; kCap for more than that.
 Wide times_two(const Digits& d, int twos) {
     if (d.huge || d.whole >= kCap >> twos) return kCap;
+    if (d.fraction == 0) return (d.whole << twos) + d.rest;
     const Wide part = static_cast<Wide>(d.fraction) << twos;
     const Wide unit = ten_to(d.places);
     return (d.whole << twos) + part / unit + (part % unit != 0 || d.rest);
