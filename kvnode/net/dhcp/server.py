@@ -7,7 +7,7 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from kvnode.net.dhcp.errors import DhcpError
 
@@ -31,8 +31,8 @@ class _Server(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)  # noqa: S101 - what asyncio promises
-        self._transport = transport
+        # asyncio's own transport for datagrams is no subclass of the class that stands for it.
+        self._transport = cast(asyncio.DatagramTransport, transport)
 
     def error_received(self, error: Exception) -> None:
         logger.warning("DHCP on %s: %s", self._interface, error)
