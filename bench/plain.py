@@ -1,7 +1,7 @@
 """The domain of a typical VMI, built the plain way: json, Python and lxml.
 
-For comparison only. It knows what the VMIs of `bench.sample.typical_vmi` use and no more; tests/bench holds it to the same
-XML as the converter's, so that both do the same work.
+For comparison only. It knows what the VMIs of `bench.sample.typical_vmi` use and no more; tests/bench holds it to
+the same XML as the converter's, so that both do the same work.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def plain_domain(source: bytes, context: JsonObject) -> bytes:
     if spec["features"]["acpi"].get("enabled", True):
         SubElement(features, "acpi")
     SubElement(features, "vmport", state="off")
-    SubElement(SubElement(root, "metadata"), "{http://kubevirt.io}kubevirt", nsmap={None: "http://kubevirt.io"})
+    own = etree.fromstring('<kubevirt xmlns="http://kubevirt.io"/>')
+    SubElement(root, "metadata").append(own)
     add_devices(SubElement(root, "devices"), vmi, context)
     return etree.tostring(root)
 
@@ -86,7 +87,14 @@ def add_devices(devices: etree._Element, vmi: JsonObject, context: JsonObject) -
     SubElement(SubElement(devices, "video"), "model", type="vga", heads="1", vram="16384")
     volumes = {volume["name"]: (i, volume) for i, volume in enumerate(vmi["spec"]["volumes"])}
     for i, disk in enumerate(wanted["disks"]):
-        add_disk(devices, disk, disk_letters(i), volumes[disk["name"]], vmi["metadata"], context)
+        index, volume = volumes[disk["name"]]
+        kind, file = image_of(volume, vmi["metadata"])
+        element = add_disk(devices, disk, disk_letters(i), kind, file)
+        if "containerDisk" in volume:
+            backing = SubElement(element, "backingStore", type="file")
+            SubElement(backing, "format", type=context["disksInfo"][disk["name"]]["format"])
+            SubElement(backing, "source", file=f"/var/run/kubevirt/container-disks/disk_{index}.img")
+        SubElement(element, "alias", name="ua-" + disk["name"])
     serial = SubElement(devices, "serial", type="unix")
     SubElement(serial, "target", port="0")
     SubElement(serial, "source", mode="bind", path=f"{PRIVATE}/{uid}/virt-serial0")
@@ -118,32 +126,21 @@ def disk_letters(number: int) -> str:
     return letters
 
 
-def add_disk(
-    devices: etree._Element,
-    disk: JsonObject,
-    letters: str,
-    place: tuple[int, JsonObject],
-    metadata: JsonObject,
-    context: JsonObject,
-) -> None:
-    index, volume = place
-    name = disk["name"]
-    kind = "qcow2"
+def image_of(volume: JsonObject, metadata: JsonObject) -> tuple[str, str]:
+    """The format of the volume's image, and its path."""
+    name = volume["name"]
     if "containerDisk" in volume:
-        file = f"/var/run/kubevirt-ephemeral-disks/disk-data/{name}/disk.qcow2"
-    elif "emptyDisk" in volume:
-        file = f"/var/run/libvirt/empty-disks/{name}.qcow2"
-    elif "persistentVolumeClaim" in volume:
-        kind, file = "raw", f"{PRIVATE}/vmi-disks/{name}/disk.img"
-    else:
-        folder = f"{metadata['namespace']}/{metadata['name']}"
-        kind, file = "raw", f"/var/run/libvirt/cloud-init-dir/{folder}/noCloud.iso"
+        return "qcow2", f"/var/run/kubevirt-ephemeral-disks/disk-data/{name}/disk.qcow2"
+    if "emptyDisk" in volume:
+        return "qcow2", f"/var/run/libvirt/empty-disks/{name}.qcow2"
+    if "persistentVolumeClaim" in volume:
+        return "raw", f"{PRIVATE}/vmi-disks/{name}/disk.img"
+    return "raw", f"/var/run/libvirt/cloud-init-dir/{metadata['namespace']}/{metadata['name']}/noCloud.iso"
+
+
+def add_disk(devices: etree._Element, disk: JsonObject, letters: str, kind: str, file: str) -> etree._Element:
     element = SubElement(devices, "disk", device="disk", type="file", model=VIRTIO)
     SubElement(element, "source", file=file)
     SubElement(element, "target", bus=disk["disk"]["bus"], dev="vd" + letters)
     SubElement(element, "driver", name="qemu", type=kind, error_policy="stop", discard="unmap")
-    if "containerDisk" in volume:
-        backing = SubElement(element, "backingStore", type="file")
-        SubElement(backing, "format", type=context["disksInfo"][name]["format"])
-        SubElement(backing, "source", file=f"/var/run/kubevirt/container-disks/disk_{index}.img")
-    SubElement(element, "alias", name="ua-" + name)
+    return element

@@ -57,7 +57,9 @@ def typical_vmi(disks: int, name: str = "web-0") -> JsonObject:
     """A defaulted VMI as people run them, with so many disks: container disks, claims, empty disks and seeds."""
     devices = {
         "disks": [{"name": f"disk-{i}", "disk": {"bus": "virtio"}} for i in range(disks)],
-        "interfaces": [{"name": "default", "masquerade": {}, "model": "virtio", "macAddress": "02:00:00:00:00:01"}],
+        "interfaces": [
+            {"name": "default", "masquerade": {}, "model": "virtio", "macAddress": "02:00:00:00:00:01"}
+        ],
         "rng": {},
     }
     sources: list[JsonObject] = [
