@@ -1,0 +1,129 @@
+"""QEMU as a process, and how long it may live (``pkg/virt-launcher/monitor.go``).
+
+After the signal to stop, the launcher does not stop the guest: it notes in the domain's metadata that it is to be
+stopped, which the node agent hears of and does. Only when the grace period is over is QEMU ended from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from kvnode.launcher.log import logger
+
+#: Seconds between looks.
+TICK_SECONDS = 1.0
+
+
+class QemuProcess:
+    """Follows the process that a file names the id of."""
+
+    def __init__(
+        self,
+        pid_file: Path,
+        *,
+        start_timeout: float,
+        grace: float,
+        on_stop: Callable[[], Awaitable[None]],
+        kill: Callable[[], Awaitable[bool]],
+        give_up: Callable[[], bool],
+    ) -> None:
+        """Prepare to follow.
+
+        ``on_stop`` is called once when the stop is asked for. ``kill`` ends QEMU by way of libvirt and tells
+        whether that could be asked for; it is called each second from ``grace`` seconds after that on.
+        ``give_up`` says that nobody waits for this VM any more.
+        """
+        self.pid = 0
+        self._pid_file = pid_file
+        self._start_timeout = start_timeout
+        self._grace = grace
+        self._on_stop = on_stop
+        self._kill = kill
+        self._give_up = give_up
+        self._stopped_at: float | None = None
+
+    async def follow(self, stop: asyncio.Event) -> None:
+        """Return when QEMU is gone, or when there is no more reason to wait for it.
+
+        Without a process, that is after ``start_timeout`` seconds (0: never), or when ``stop`` is set.
+        """
+        began = time.monotonic()
+        while True:
+            await self._tick(stop)
+            if self._give_up():
+                logger.info("nobody waits for this VM any more")
+                return
+            if not self.pid and not self._find():
+                elapsed = time.monotonic() - began
+                if self._stopped_at is not None or 0 < self._start_timeout <= elapsed:
+                    logger.info("there is no QEMU after %.0f s", elapsed)
+                    return
+                continue
+            if not is_alive(self.pid):
+                logger.info("QEMU (process %d) is gone", self.pid)
+                return
+            if self._stopped_at is not None and time.monotonic() - self._stopped_at > self._grace:
+                await self._end()
+
+    async def _tick(self, stop: asyncio.Event) -> None:
+        """Wait for a second, or for the first word of the stop, or for the end of the process."""
+        waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asyncio.sleep(TICK_SECONDS))]
+        if self._stopped_at is None:
+            waiting.append(asyncio.ensure_future(stop.wait()))
+        if self.pid:
+            waiting.append(asyncio.ensure_future(_ended(self.pid)))
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        if stop.is_set() and self._stopped_at is None:
+            self._stopped_at = time.monotonic()
+            await self._on_stop()
+
+    def _find(self) -> bool:
+        try:
+            self.pid = int(self._pid_file.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return False
+        logger.info("QEMU is process %d", self.pid)
+        return True
+
+    async def _end(self) -> None:
+        logger.warning("the grace period is over: ending QEMU")
+        if not await self._kill():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGTERM)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process lives; a zombie does not (its parent may be slow to reap it)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+
+
+async def _ended(pid: int) -> None:
+    """Wait until a process has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

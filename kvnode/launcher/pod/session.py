@@ -1,0 +1,221 @@
+"""From daemons that run to the VM's end: everything of the launcher that talks, and the order of its start and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from kvnode.launcher.agent_poller import AgentPoller
+from kvnode.launcher.errors import LauncherError
+from kvnode.launcher.log import logger
+from kvnode.launcher.manager.agent_store import AgentStore
+from kvnode.launcher.manager.instance import Instance
+from kvnode.launcher.manager.manager import Manager
+from kvnode.launcher.manager.metadata import MetadataCache
+from kvnode.launcher.notify import PIPE, WARNING, Notifier
+from kvnode.launcher.pod.firmware_log import FirmwareLog
+from kvnode.launcher.pod.link import Link
+from kvnode.launcher.pod.options import PodOptions
+from kvnode.launcher.pod.qemu_process import QemuProcess
+from kvnode.launcher.pod.watcher import Reading, Watcher
+from kvnode.launcher.server.commands import Commands
+from kvnode.launcher.server.serve import serve
+from kvnode.rpc.server import Server
+
+#: Seconds that the libvirt daemon may take to answer first: it probes QEMU, which takes long on a busy machine.
+CONNECT_SECONDS = 60.0
+#: The launcher's socket while it starts, and once it can be used: the new name is what the agent looks for.
+INIT_SOCKET, READY_SOCKET = "launcher-init-sock", "launcher-sock"
+#: Seconds between looks for a domain, should its event have been missed.
+LOOK_SECONDS = 10.0
+#: Seconds that the agent has to hear of the end: first by itself, then after QEMU was ended from here.
+FINAL_SECONDS, FINAL_AFTER_KILL_SECONDS = 15.0, 30.0
+#: Seconds that ending QEMU by way of libvirt may take before it is ended by a signal.
+KILL_SECONDS = 10.0
+#: Seconds between two presses of the power button of a VM that no agent drives.
+PRESS_SECONDS = 5.0
+#: A VMI, as JSON, that is started without an agent (``pkg/virt-launcher/standalone``).
+STANDALONE_VARIABLE = "STANDALONE_VMI"
+
+
+class Session:
+    """One run of the launcher."""
+
+    def __init__(self, options: PodOptions, uri: str, stop: asyncio.Event) -> None:
+        """Put the parts together; ``stop`` is set when the VM is to be stopped."""
+        subject = options.subject
+        self._options = options
+        self._stop = stop
+        self._metadata = MetadataCache()
+        self._store = AgentStore()
+        self._link = Link(uri, asyncio.get_running_loop())
+        self._notifier = Notifier(options.share / PIPE, subject)
+        self._watcher = Watcher(
+            self._link,
+            self._notifier,
+            subject,
+            metadata=self._metadata,
+            store=self._store,
+            qemu_log=options.qemu_log,
+        )
+        self._poller = AgentPoller(self._link, options.domain, self._store, options.intervals)
+        self._poller.on_change = self._watcher.refresh
+        self._watcher.listeners.append(self._on_reading)
+        self._watcher.register()
+        self._firmware = FirmwareLog()
+        self._manager = Manager(self._link, options.manager, self._metadata, self._store)
+        self._commands = Commands(
+            self._manager, vm_stats=options.manager.vm_stats, on_ping_failed=self._on_ping_failed
+        )
+        reference = {"name": subject.name, "namespace": subject.namespace, "uid": subject.uid}
+        self._vmi = Instance.read(json.dumps({"metadata": reference}).encode())
+        self._server: Server | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+
+    async def run(self) -> int:
+        """Serve until the VM has ended; raises LauncherError, VirtError or OSError when it cannot go on."""
+        try:
+            self._firmware.start()
+            await self._link.start(CONNECT_SECONDS)
+            self._notifier.start()
+            self._watcher.start()
+            self._server = await serve(self._options.sockets / INIT_SOCKET, self._commands, owner=_owner())
+            self._server.move(self._options.sockets / READY_SOCKET)
+            logger.info("ready")
+            await self._start_standalone()
+            if await self._wait_for_domain():
+                await self._follow()
+            logger.info("the end")
+            return 0
+        finally:
+            await self._close()
+
+    async def _close(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
+        for task in self._background:
+            task.cancel()
+        await self._manager.close()
+        self._poller.stop()
+        await self._watcher.stop()
+        await self._notifier.stop()
+        await self._link.stop()
+        self._firmware.stop()
+
+    # ---- the domain
+
+    async def _start_standalone(self) -> None:
+        text = os.environ.get(STANDALONE_VARIABLE)
+        if text is None:
+            return
+        try:
+            vmi = Instance.read(text.encode())
+        except ValueError as error:
+            raise LauncherError("NoVmi", f"{STANDALONE_VARIABLE}: {error}") from None
+        try:
+            await self._manager.sync(vmi, None, ())
+        except Exception as error:
+            raise LauncherError("SyncFailed", f"{STANDALONE_VARIABLE}: {error}") from None
+
+    async def _wait_for_domain(self) -> bool:
+        """Wait until the domain is defined; False when the stop was asked for first.
+
+        Raises LauncherError when nobody has defined it in time, or nobody wants it any more.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._options.qemu_timeout
+        look = loop.time() + LOOK_SECONDS
+        while not await _first(
+            self._watcher.defined.wait, self._stop.wait, within=min(2.0, end - loop.time())
+        ):
+            if self._commands.exit_early:
+                raise LauncherError("ExitEarly", "the pod is no longer wanted as the target of a migration")
+            if loop.time() >= end:
+                raise LauncherError(
+                    "NoDomain",
+                    f"no domain was defined within {self._options.qemu_timeout:g} s (--qemu-timeout)",
+                )
+            if loop.time() >= look:
+                look = loop.time() + LOOK_SECONDS
+                await self._watcher.find_domain()
+        return self._watcher.defined.is_set()
+
+    async def _follow(self) -> None:
+        """Follow QEMU to its end, then see to it that the agent hears of that."""
+        process = QemuProcess(
+            self._options.qemu_pid_file,
+            start_timeout=self._options.qemu_timeout,
+            grace=self._options.grace_seconds,
+            on_stop=self._on_stop,
+            kill=self._kill,
+            give_up=lambda: self._commands.exit_early,
+        )
+        await process.follow(self._stop)
+        if self._options.standalone:
+            return
+        told = self._notifier.final_told.wait
+        if await _first(told, within=FINAL_SECONDS):
+            return
+        logger.warning("the agent has not heard of the end; ending QEMU, should it still run")
+        await self._kill()
+        if not await _first(told, within=FINAL_AFTER_KILL_SECONDS):
+            logger.warning("the agent has not heard of the end")
+
+    async def _on_stop(self) -> None:
+        """The stop is the agent's to do; without one, it is done from here."""
+        self._metadata.update("GracePeriod", MarkedForGracefulShutdown=True)
+        if self._options.standalone:
+            self._in_background(self._press_power_button())
+
+    async def _press_power_button(self) -> None:
+        """Press it until the process is gone: an operating system that boots does not hear the first time."""
+        while True:
+            try:
+                await self._manager.shutdown(self._vmi)
+            except Exception as error:
+                logger.warning("the guest cannot be asked to shut down: %s", error)
+            await asyncio.sleep(PRESS_SECONDS)
+
+    async def _kill(self) -> bool:
+        """End QEMU by way of libvirt; False when that cannot be asked for."""
+        try:
+            async with asyncio.timeout(KILL_SECONDS):
+                await self._manager.kill(self._vmi)
+        except Exception as error:
+            logger.warning("libvirt does not end QEMU: %s", error or "it does not answer")
+            return False
+        return True
+
+    # ---- what the parts tell each other
+
+    def _on_reading(self, reading: Reading) -> None:
+        self._poller.run_while(reading.agent_answers)
+
+    async def _on_ping_failed(self) -> None:
+        self._notifier.k8s_event(WARNING, "GuestAgentPingFailed", "the guest agent does not answer a probe")
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+async def _first(*conditions: Callable[[], Coroutine[Any, Any, Any]], within: float) -> bool:
+    """Wait for the first of some conditions; False when none came true in time."""
+    tasks = [asyncio.ensure_future(condition()) for condition in conditions]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=max(0.0, within), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return bool(done)
+
+
+def _owner() -> tuple[int, int]:
+    return os.geteuid(), os.getegid()
