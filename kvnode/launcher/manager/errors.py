@@ -29,6 +29,20 @@ class NoDomainError(ManagerError):
         super().__init__(f"there is no domain {name}")
 
 
+class ExecExit(Exception):  # noqa: N818 - not an error of this program: the guest's command ran
+    """A command in the guest that ended with another code than 0."""
+
+    def __init__(self, code: int, output: str) -> None:
+        """``output`` is what it printed."""
+        super().__init__(f"the command ended with code {code}")
+        self.code = code
+        self.output = output
+
+
+class CheckpointInvalidError(Exception):
+    """A checkpoint that can never be made known to libvirt."""
+
+
 def is_not_found(error: libvirt.libvirtError) -> bool:
     """Whether libvirt does not know the domain."""
     return bool(error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN)

@@ -10,8 +10,7 @@ import libvirt
 
 from kvnode.api.errors import FieldError
 from kvnode.launcher.errors import LauncherError
-from kvnode.launcher.manager.errors import ManagerError, describe
-from kvnode.launcher.server.domain_manager import CheckpointInvalidError, ExecExit
+from kvnode.launcher.manager.errors import CheckpointInvalidError, ExecExit, ManagerError, describe
 from kvnode.rpc.cmd_v1_pb2 import Response
 from kvnode.virt.domain_json.gojson import encode, encode_many
 from kvnode.virt.domain_json.shape import Struct

@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kvnode.launcher.manager.errors import CheckpointInvalidError, ExecExit
 from kvnode.launcher.manager.instance import Instance
 from kvnode.launcher.server import answers, requests
 from kvnode.launcher.server.answers import failure, outcome, success
-from kvnode.launcher.server.domain_manager import CheckpointInvalidError, DomainManager, ExecExit
+from kvnode.launcher.server.domain_manager import DomainManager
 from kvnode.launcher.server.requests import RefusalError, instance_of, options_of, plugins_of
 from kvnode.launcher.server.vm_stats import vm_stats
 from kvnode.rpc.cmd import CMD

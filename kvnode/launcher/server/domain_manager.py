@@ -12,16 +12,6 @@ Json = Mapping[str, Any]
 """A value under the names of a table in ``kvnode.virt.payloads`` or ``kvnode.virt.domain_json``."""
 
 
-class ExecExit(Exception):  # noqa: N818 - not an error of this program: the guest's command ran
-    """A command in the guest that ended with another code than 0."""
-
-    def __init__(self, code: int, output: str) -> None:
-        """``output`` is what it printed."""
-        super().__init__(f"the command ended with code {code}")
-        self.code = code
-        self.output = output
-
-
 class DomainManager(Protocol):
     """Carries requests out. What fails raises; the server tells the agent the error's text."""
 
@@ -133,7 +123,3 @@ class DomainManager(Protocol):
 
     async def screenshot(self, vmi: Instance) -> tuple[str, bytes] | None:
         """Media type and content of a picture of the guest's screen."""
-
-
-class CheckpointInvalidError(Exception):
-    """A checkpoint that can never be made known to libvirt."""

@@ -12,10 +12,9 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from kvnode.launcher.manager.errors import ManagerError
+from kvnode.launcher.manager.errors import CheckpointInvalidError, ExecExit, ManagerError
 from kvnode.launcher.manager.states import reason_name, state_name
 from kvnode.launcher.server.commands import Commands
-from kvnode.launcher.server.domain_manager import CheckpointInvalidError, ExecExit
 from kvnode.launcher.server.vm_stats import AGENT_COMMANDS
 from kvnode.rpc.cmd import CMD
 from kvnode.rpc.errors import RpcError
