@@ -118,9 +118,25 @@ def _stay() -> None:
 
 
 def qemu_processes() -> list[int]:
-    """Return the ids of the QEMU processes that this process's /proc shows."""
+    """Return the ids of the QEMU processes that this process's /proc shows and that descend from this process.
+
+    An orphan's parent is the first process of the PID namespace: this one, in a pod. Run anywhere else, it must not
+    end the machine's other guests.
+    """
     entries = [entry for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 - loads no pathlib
-    return [int(entry) for entry in entries if int(entry) != os.getpid() and _is_qemu(entry)]
+    return [int(entry) for entry in entries if _is_qemu(entry) and _is_ours(entry)]
+
+
+def _is_ours(pid: str) -> bool:
+    """Tell whether a process descends from this one."""
+    me = str(os.getpid())
+    while pid not in {"0", "1", me}:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+                pid = file.read().rpartition(b")")[2].split()[1].decode()
+        except (OSError, IndexError):
+            return False
+    return pid == me
 
 
 def _is_qemu(pid: str) -> bool:

@@ -89,6 +89,18 @@ def test_its_resident_size() -> None:
     assert resident <= 12 * 1024, f"{resident} kB resident; 12 MiB at most"
 
 
+def test_guests_of_others_are_left_alone(tmp_path: Path) -> None:
+    """Without a PID namespace of its own it sees the machine's other guests."""
+    qemu = tmp_path / "qemu-system-x86_64"
+    shutil.copy(shutil.which("sleep") or "sleep", qemu)
+    with subprocess.Popen([str(qemu), "30"]) as other:
+        with start("--", "false") as process:
+            _, errors = process.communicate(timeout=10)
+        assert other.poll() is None
+        other.kill()
+    assert "ending QEMU" not in errors
+
+
 @pytest.mark.integration
 class TestAsFirstProcess:
     """In a PID namespace of its own, as in a pod: orphans come to it there."""
