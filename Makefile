@@ -112,6 +112,7 @@ lint: $(NATIVE_STAMP) typecheck ## Check style, types, Cython and layers
 typecheck: $(NATIVE_STAMP) ## Check types alone
 	$(BIN)/mypy
 	$(BIN)/mypy -p tools
+	$(BIN)/python -m mypy.stubtest kvnode._fast.domain
 
 .PHONY: format
 format: $(VENV_STAMP) ## Format the Python sources
@@ -127,8 +128,19 @@ parity-raise: $(NATIVE_STAMP) ## The same, and raise the floor to the scores rea
 	$(BIN)/python -m tools.parity --reference $(REFERENCE) --raise
 
 .PHONY: bench
-bench: $(NATIVE_STAMP) ## Measure conversion speed
-	$(PYTEST) bench --benchmark-only
+bench: $(NATIVE_STAMP) ## Measure the converter's speed and write docs/performance.md
+	mkdir -p build/bench
+	$(PYTEST) -q bench --benchmark-only --benchmark-columns=min,median,rounds --benchmark-json=build/bench/times.json
+	REFERENCE=$(abspath $(REFERENCE)) $(BIN)/python -m bench.report
+
+.PHONY: fuzz
+SECONDS ?= 60
+fuzz: $(VENV_STAMP) ## Fuzz the native core under the sanitizers (SECONDS=60; guided where there is clang)
+	$(BIN)/python -m tools.fuzz --seconds $(SECONDS)
+
+.PHONY: wheel
+wheel: $(VENV_STAMP) ## Build one wheel, have auditwheel repair it, run the library's tests with it alone
+	tools/wheel/build.sh $(abspath $(BIN)/python)
 
 .PHONY: clean
 clean: ## Remove what was built; the environment and the caches stay

@@ -19,6 +19,8 @@ CORE = f"{FAST}/core"
 DIRECTIVES = {
     "language_level": 3,
     "embedsignature": True,
+    "auto_pickle": False,  # nothing here can be pickled, or needs Cython's doctest table
+    "autotestdict": False,
     "boundscheck": False,
     "wraparound": False,
     "initializedcheck": False,

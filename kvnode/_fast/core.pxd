@@ -318,7 +318,7 @@ cdef extern from "cpus.hpp" namespace "kv" nogil:
 
 
 cdef extern from "build.hpp" namespace "kv" nogil:
-    cpdef enum Arch:
+    enum Arch:
         AMD64 "kv::kAmd64"
         ARM64 "kv::kArm64"
         S390X "kv::kS390x"

@@ -5,6 +5,7 @@ This file is the frame: it binds the input, calls the sections in order and hand
 reads top to bottom like the XML it writes; they are compiled as one unit. The sections carry the names of the reference's
 configurators (pkg/virt-launcher/virtwrap/converter).
 """
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 from libcpp.unordered_map cimport unordered_map
@@ -78,6 +79,7 @@ cdef void write_domain(Build& b) noexcept nogil:
     lit(b.w, b"</domain>")
 
 
+@cython.final
 cdef class Converter:
     """A converter context, bound once: what the node knows beside the VMI. Immutable, and shared by any number of threads."""
     cdef ContextData data
@@ -102,7 +104,7 @@ cdef class Converter:
 
     def convert(self, bytes vmi not None):
         """The domain XML of one VMI. `vmi`: JSON, UTF-8. Raises ConversionError."""
-        cdef Workspace work = workspace()
+        cdef _Workspace work = workspace()
         cdef const char* problem
         cdef const char* json = PyBytes_AS_STRING(vmi)
         cdef size_t size = <size_t>PyBytes_GET_SIZE(vmi)
@@ -123,7 +125,7 @@ cdef class Converter:
         Each item is JSON bytes; its place takes the XML or the ConversionError. The GIL is held only between chunks, to make the
         bytes objects: while one thread makes them the others convert.
         """
-        cdef Workspace work = workspace()
+        cdef _Workspace work = workspace()
         cdef Py_ssize_t first, i, n
         cdef Py_ssize_t total = len(vmis)
         cdef const char* json[CHUNK]
@@ -170,7 +172,8 @@ cdef enum:
 cdef size_t RELEASE_GIL_FROM = 16384
 
 
-cdef class Workspace:
+@cython.final
+cdef class _Workspace:
     """The buffers of a conversion, kept for the next one."""
     cdef Parser parser
     cdef Build build
@@ -179,13 +182,13 @@ cdef class Workspace:
 cdef list spare = []  # workspaces not in use; list.pop and list.append are atomic under the GIL
 
 
-cdef Workspace workspace():
+cdef _Workspace workspace():
     if spare:
-        return <Workspace>spare.pop()
-    return Workspace()
+        return <_Workspace>spare.pop()
+    return _Workspace()
 
 
-cdef void give_back(Workspace work):
+cdef void give_back(_Workspace work):
     # A workspace that a huge VMI has blown up is let go.
     if len(spare) < 16 and work.build.w.size < 1 << 20:
         spare.append(work)
@@ -205,13 +208,13 @@ cdef bint is_good(Build& b) noexcept nogil:
     return not (b.error.set or b.w.failed or b.w.invalid or b.qemu.failed)
 
 
-cdef bytes finish(Workspace work, const char* problem):
+cdef bytes finish(_Workspace work, const char* problem):
     if problem == NULL and is_good(work.build):
         return PyBytes_FromStringAndSize(work.build.w.data, work.build.w.size)
     raise error_of(work, problem)
 
 
-cdef object error_of(Workspace work, const char* problem):
+cdef object error_of(_Workspace work, const char* problem):
     """The exception for a conversion that failed; `problem` is the parser's."""
     if problem != NULL:
         return ConversionError("", "the VMI " + problem.decode())
