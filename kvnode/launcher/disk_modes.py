@@ -17,15 +17,30 @@ from kvnode.launcher.log import logger
 #: ``supports(path)``: whether the file or device can be opened for direct I/O.
 DirectIo = Callable[[str], bool]
 
+# Magic and place of the size in an image's header (qcow2's specification, docs/interop/qcow2.txt of QEMU).
+_QCOW2 = b"QFI\xfb"
+_QCOW2_SIZE = slice(24, 32)
+
 
 def supports_direct_io(path: str) -> bool:
-    """Tell whether ``path`` opens with O_DIRECT; one that does not open at all does not."""
+    """Tell whether ``path`` opens with O_DIRECT; one that does not open at all does not.
+
+    For a file that will be made later, such as cloud-init's ISO, its directory answers: one is made and removed.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC
+    made = False
     try:
-        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC))
+        if not path.startswith("/dev/") and not Path(path).exists():
+            os.close(os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600))
+            made = True
+        os.close(os.open(path, flags | os.O_DIRECT))
     except OSError as error:
         if error.errno != errno.EINVAL:
             logger.warning("direct I/O on %s: %s", path, error.strerror)
         return False
+    finally:
+        if made:
+            Path(path).unlink(missing_ok=True)
     return True
 
 
@@ -42,7 +57,7 @@ def set_disk_modes(xml: str, supports: DirectIo = supports_direct_io) -> str:
         if driver is None or not path:
             continue
         _set_cache(disk, driver, path, supports)
-        if driver.get("cache") == "none" and not driver.get("io") and _is_allocated(path, driver):
+        if driver.get("cache") == "none" and not driver.get("io") and _is_allocated(path):
             driver.set("io", "native")
     return ET.tostring(domain, encoding="unicode")
 
@@ -62,17 +77,32 @@ def _set_cache(disk: ET.Element, driver: ET.Element, path: str, supports: Direct
 
 
 def _path(disk: ET.Element) -> str:
+    """The file or device that holds the data: under an overlay for changed blocks, the one below it."""
     source = disk.find("source")
-    return "" if source is None else source.get("file") or source.get("dev") or ""
+    if source is None:
+        return ""
+    below = source.find("dataStore/source")
+    return _name(below if below is not None else source) or _name(source)
 
 
-def _is_allocated(path: str, driver: ET.Element) -> bool:
-    """Tell whether writing will allocate nothing: a block device, or a raw file without holes."""
+def _name(source: ET.Element) -> str:
+    return source.get("file") or source.get("dev") or ""
+
+
+def _is_allocated(path: str) -> bool:
+    """Tell whether writing will allocate nothing: a block device, or an image that takes all of its size.
+
+    ``pkg/virt-launcher/virtwrap/converter/converter.go:459``
+    """
     file = Path(path)
     if file.is_block_device():
         return True
     try:
         status = file.stat()
+        with file.open("rb") as image:
+            header = image.read(_QCOW2_SIZE.stop)
     except OSError:
         return False
-    return driver.get("type") == "raw" and 0 < status.st_size <= status.st_blocks * 512
+    # The guest sees as many bytes as a qcow2 header says, or else as the file has.
+    size = int.from_bytes(header[_QCOW2_SIZE], "big") if header.startswith(_QCOW2) else status.st_size
+    return 0 < size <= status.st_blocks * 512

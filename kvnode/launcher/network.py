@@ -6,7 +6,7 @@ The agent's half, done before, made the taps and bridges.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from kvnode.launcher import paths
@@ -17,38 +17,39 @@ from kvnode.net.dhcp.config import DhcpConfig
 from kvnode.net.dhcp.errors import DhcpError
 from kvnode.net.dhcp.service import DhcpService
 from kvnode.net.links import Link
-from kvnode.virt.adapt.rule import NAMESPACES
 
 _REASON = "NetworkFailed"
 _TAP = "tap"
 _USER_ALIAS = "ua-"
 
 
-async def set_up(
-    vmi: Mapping[str, Any], domain: str, attachments: Mapping[str, str], service: DhcpService
-) -> str:
-    """Return the domain with its taps filled in; DHCP answers from now on.
+async def plug(
+    vmi: Mapping[str, Any],
+    domain: ET.Element,
+    attachments: Mapping[str, str],
+    service: DhcpService,
+    networks: Container[str] | None = None,
+) -> None:
+    """Point the domain's interfaces at their taps, and answer their guests' DHCP from now on.
 
     ``pkg/network/setup/launcher/configurator.go:86``. ``attachments`` tells how each interface of the VMI is
-    attached; only ``tap`` is for the launcher. Raises LauncherError when an interface of the pod is missing,
-    or a DHCP server cannot be started.
+    attached; only ``tap`` is for the launcher. ``networks`` are those to look at, all of them by default.
+    Raises LauncherError when an interface of the pod is missing, or a DHCP server cannot be started.
     """
-    for prefix, uri in NAMESPACES.items():
-        ET.register_namespace(prefix, uri)
-    root = ET.fromstring(domain)  # noqa: S314 - written by the converter
-    changed = False
     for position, interface, network in _tapped(vmi, attachments):
+        name = network["name"]
+        if networks is not None and name not in networks:
+            continue
         try:
             link = _pod_link(vmi, network)
             if link is None:
-                raise LauncherError(_REASON, f"network {network['name']}: its interface is not in the pod")
-            changed |= _fill_in(root, interface, network, link)
+                raise LauncherError(_REASON, f"network {name}: its interface is not in the pod")
+            _point(domain, interface, network, link)
             found = _dhcp(vmi, interface, network, link, position)
             if found is not None:
                 await service.ensure(names.bridge(link.name), found, interface.get("dhcpOptions"))
         except (OSError, DhcpError) as error:
-            raise LauncherError(_REASON, f"network {network['name']}: {error}") from None
-    return ET.tostring(root, encoding="unicode") if changed else domain
+            raise LauncherError(_REASON, f"network {name}: {error}") from None
 
 
 def _tapped(
@@ -73,28 +74,32 @@ def _pod_link(vmi: Mapping[str, Any], network: Mapping[str, Any]) -> Link | None
     return None
 
 
-def _fill_in(root: ET.Element, interface: Mapping[str, Any], network: Mapping[str, Any], link: Link) -> bool:
+def _point(domain: ET.Element, interface: Mapping[str, Any], network: Mapping[str, Any], link: Link) -> None:
     """Name the tap, and give the guest the pod interface's MTU and MAC address, unless the VMI names one.
 
     ``pkg/network/domainspec/generators.go:61``. Without a tap of ours, the pod's interface is one.
     """
-    for element in root.iterfind("devices/interface"):
-        alias = element.find("alias")
-        if alias is None or alias.get("name", "").removeprefix(_USER_ALIAS) != interface["name"]:
-            continue
-        tap = names.tap(link.name, network)
-        target = tap if links.find(tap) is not None else link.name
-        mac = (interface.get("macAddress") or link.mac_text).lower().replace("-", ":")
-        for tag, attributes in (
-            ("mtu", {"size": str(link.mtu)}),
-            ("mac", {"address": mac}),
-            ("target", {"dev": target, "managed": "no"}),
-        ):
-            for old in element.findall(tag):
-                element.remove(old)
-            ET.SubElement(element, tag, attributes)
-        return True
-    return False
+    element = next(
+        (one for one in domain.iterfind("devices/interface") if _alias(one) == interface["name"]), None
+    )
+    if element is None:
+        return
+    tap = names.tap(link.name, network)
+    target = tap if links.find(tap) is not None else link.name
+    mac = (interface.get("macAddress") or link.mac_text).lower().replace("-", ":")
+    for tag, attributes in (
+        ("mtu", {"size": str(link.mtu)}),
+        ("mac", {"address": mac}),
+        ("target", {"dev": target, "managed": "no"}),
+    ):
+        for old in element.findall(tag):
+            element.remove(old)
+        ET.SubElement(element, tag, attributes)
+
+
+def _alias(interface: ET.Element) -> str:
+    alias = interface.find("alias")
+    return "" if alias is None else alias.get("name", "").removeprefix(_USER_ALIAS)
 
 
 def _dhcp(

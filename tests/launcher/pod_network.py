@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from kvnode.launcher import network, paths
@@ -19,11 +20,13 @@ async def main() -> None:
     given = json.loads(sys.stdin.readline())
     service = DhcpService(directory, directory / "resolv.conf")
     try:
+        domain = ET.fromstring(given["domain"])
         for _ in range(2):  # a second pass starts nothing anew
-            domain = await network.set_up(given["vmi"], given["domain"], given["attachments"], service)
+            await network.plug(given["vmi"], domain, given["attachments"], service, given["networks"])
+        answer = ET.tostring(domain, encoding="unicode")
     except LauncherError as error:
-        domain = f"error: {error}"
-    print(json.dumps(domain), flush=True)
+        answer = f"error: {error}"
+    print(json.dumps(answer), flush=True)
     await asyncio.to_thread(sys.stdin.read)
     service.close()
 

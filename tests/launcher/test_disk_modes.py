@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -58,9 +59,27 @@ def test_a_disk_that_is_allocated_gets_native_io(tmp_path: Path) -> None:
         file.truncate(1 << 20)
     for path, expected in ((full, "native"), (sparse, None), (tmp_path / "absent", None)):
         assert modes(f"<source file='{path}'/><driver type='raw'/>") == ("none", expected), path
-    assert modes(f"<source file='{full}'/><driver type='qcow2'/>") == ("none", None)
     assert modes(f"<source file='{full}'/><driver type='raw' io='threads'/>") == ("none", "threads")
     assert modes(f"<source file='{full}'/><driver type='raw'/>", direct=set()) == ("writethrough", None)
+
+
+@pytest.mark.parametrize(
+    ("preallocation", "expected"), [("off", None), ("metadata", None), ("falloc", "native")]
+)
+def test_a_qcow2_image_counts_by_what_the_guest_sees(
+    tmp_path: Path, preallocation: str, expected: str | None
+) -> None:
+    image = str(tmp_path / "a.qcow2")
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-o", f"preallocation={preallocation}", image, "8M"]
+    subprocess.run(command, check=True)
+    assert modes(f"<source file='{image}'/><driver type='qcow2'/>") == ("none", expected)
+
+
+def test_what_is_below_an_overlay_for_changed_blocks_decides(tmp_path: Path) -> None:
+    full = tmp_path / "full.img"
+    full.write_bytes(b"x" * 65536)
+    source = f"<source file='/over.qcow2'><dataStore type='file'><source file='{full}'/></dataStore></source>"
+    assert modes(source + "<driver type='qcow2'/>", direct={str(full)}) == ("none", "native")
 
 
 def test_an_empty_drive_is_left_alone() -> None:
@@ -71,5 +90,7 @@ def test_direct_io_on_this_machine(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.touch()
     assert isinstance(supports_direct_io(str(file)), bool)
-    assert not supports_direct_io(str(tmp_path / "absent"))
+    assert supports_direct_io(str(tmp_path / "absent")) == supports_direct_io(str(file)), "as its directory"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+    assert not supports_direct_io(str(tmp_path / "no/such/directory"))
     assert not supports_direct_io("/proc/self/status"), "procfs has no direct I/O"

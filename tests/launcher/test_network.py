@@ -77,11 +77,15 @@ def leave_cache(directory: Path, mac: str) -> None:
 
 @contextmanager
 def launched(
-    pod: Namespace, directory: Path, machine: dict[str, Any], **attachments: str
+    pod: Namespace,
+    directory: Path,
+    machine: dict[str, Any],
+    networks: list[str] | None = None,
+    **attachments: str,
 ) -> Iterator[ET.Element | str]:
     """The domain that the launcher made, while it serves; or what it complained of."""
     arguments = [sys.executable, "-m", "tests.launcher.pod_network", str(directory)]
-    given = {"vmi": machine, "domain": DOMAIN, "attachments": attachments}
+    given = {"vmi": machine, "domain": DOMAIN, "attachments": attachments, "networks": networks}
     with pod.start(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -136,6 +140,16 @@ def test_interfaces_that_are_attached_otherwise_or_gone_stay_as_they_are(
     with launched(pod, tmp_path, vmi(state="absent"), default="managedTap", red="tap") as domain:
         assert described(domain) == [{"mac": {"address": "00:00:00:00:00:00"}}, {}]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_the_networks_that_are_asked_for(pod: Namespace, tmp_path: Path) -> None:
+    pod.run("ip", "link", "add", "k6t-eth0", "type", "bridge")
+    (tmp_path / "resolv.conf").write_text("")
+    with launched(pod, tmp_path, vmi(), ["default"], default="tap", red="tap") as domain:
+        first, second = described(domain)
+        assert first["target"] == {"dev": "tap0", "managed": "no"}
+        assert second == {}
+        assert [mark.name for mark in tmp_path.glob("dhcp_started-*")] == ["dhcp_started-eth0"]
 
 
 def test_what_is_missing_is_named(pod: Namespace, tmp_path: Path) -> None:
