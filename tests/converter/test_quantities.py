@@ -117,6 +117,7 @@ def test_cpu_is_the_quantity(n, form):
         ("1e9", 10**9),
         (1073741824, 2**30),
         ("0", 0),
+        (".0001000000000000003Ei", 115292150460685),  # nineteen digits behind the point still count
         ("16Ei", 2**63 - 2),
     ],
 )

@@ -70,6 +70,7 @@ struct Digits {
     int whole_digits = 0;                // significant ones, at least one
     int fraction_digits = 0;             // all of them
     bool minus = false, rest = false, huge = false, any = false;
+    Text fraction_text;                  // its digits as written
     size_t size = 0;                     // how many characters were read
 };
 
@@ -92,6 +93,8 @@ Digits read_digits(Text s) {
             d.huge |= d.whole >= kCap;
             if (!d.huge) d.whole = d.whole * 10 + digit;
         } else {
+            if (!d.fraction_text.data) d.fraction_text.data = s.data + i;
+            ++d.fraction_text.size;
             d.fraction_digits += d.fraction_digits < 100;
             if (d.places < kFractionDigits) {
                 d.fraction = d.fraction * 10 + digit;
@@ -112,13 +115,34 @@ Wide ten_to(int n) {
     return product;
 }
 
+// 0.FRACTION * 2^twos, by doubling the digits on paper. What lies behind the sixty-fourth digit is less than one all the same.
+Wide fraction_times_two(Text fraction, int twos, bool& rest) {
+    uint8_t digits[64];
+    const size_t count = fraction.size < sizeof digits ? fraction.size : sizeof digits;
+    for (size_t i = 0; i < fraction.size; ++i) {
+        if (i < count) digits[i] = static_cast<uint8_t>(fraction.data[i] - '0');
+        else rest |= fraction.data[i] != '0';
+    }
+    Wide whole = 0;
+    for (int t = 0; t < twos; ++t) {
+        unsigned carry = 0;
+        for (size_t i = count; i-- > 0;) {
+            const unsigned doubled = digits[i] * 2U + carry;
+            digits[i] = static_cast<uint8_t>(doubled % 10);
+            carry = doubled / 10;
+        }
+        whole = whole * 2 + carry;
+    }
+    for (size_t i = 0; i < count; ++i) rest |= digits[i] != 0;
+    return whole;
+}
+
 // number * 2^twos, rounded up; kCap for more than that.
 Wide times_two(const Digits& d, int twos) {
     if (d.huge || d.whole >= kCap >> twos) return kCap;
-    if (d.fraction == 0) return (d.whole << twos) + d.rest;
-    const Wide part = static_cast<Wide>(d.fraction) << twos;
-    const Wide unit = ten_to(d.places);
-    return (d.whole << twos) + part / unit + (part % unit != 0 || d.rest);
+    bool rest = false;
+    const Wide part = fraction_times_two(d.fraction_text, twos, rest);
+    return (d.whole << twos) + part + rest;
 }
 
 // number * 10^tens, rounded up; kCap for more than that.
@@ -154,7 +178,7 @@ Amount parse_quantity(Text s, bool milli) {
     } else {
         Digits counted = d;
         if (milli && !d.huge) counted.whole = d.whole < kCap >> 10 ? d.whole * 1000 : kCap;
-        if (milli) counted.fraction = 0;  // only compared, and only where the amounts themselves are equal
+        if (milli) counted.fraction_text = {};  // only compared, and only where the amounts themselves are equal
         amount = times_two(counted, scale.twos);
     }
     // Binary amounts stop at the largest int64; the reference lets decimal ones wrap around, which no one can mean.
