@@ -1,0 +1,1 @@
+"""A real Kubernetes for tests and demonstrations, made from package registries alone (docs/cluster.md)."""

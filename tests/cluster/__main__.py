@@ -1,0 +1,126 @@
+"""``python -m tests.cluster``: bring up, look at, enter and take away real Kubernetes clusters."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from tests.cluster import binaries, cluster, host
+from tests.cluster.errors import ClusterError
+
+DEFAULT = "main"
+
+
+def _say_since_start() -> binaries.Say:
+    begun = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"cluster [{time.monotonic() - begun:5.1f} s] {line}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+
+    def verb(name: str, text: str) -> argparse.ArgumentParser:
+        return verbs.add_parser(name, help=text, description=text)
+
+    up = verb("up", "Bring a cluster up and leave it running")
+    up.add_argument("name", nargs="?", default=DEFAULT)
+    up.add_argument("--nodes", type=int, default=2, help="how many; 0 is the control plane alone (default: 2)")
+    up.add_argument("--audit", action="store_true", help="let the API server write audit.log")
+    up.add_argument("--no-crds", action="store_true", help="do not install deploy/crds")
+    up.add_argument("--if-absent", action="store_true", help="be content with one that is up already")
+    down = verb("down", "Take a cluster away without a trace")
+    down.add_argument("name", nargs="?", default=DEFAULT)
+    down.add_argument("--all", action="store_true", help="every cluster of this user")
+    verb("status", "Say which clusters are up; clear away what killed runs left")
+    verb("build", "Build all programs into the cache, and nothing else")
+    config = verb("kubeconfig", "Print the path of a cluster's kubeconfig")
+    config.add_argument("name", nargs="?", default=DEFAULT)
+    load = verb("load", "Import OCI archives into every node")
+    load.add_argument("name")
+    load.add_argument("archives", nargs="+", type=Path)
+    enter = verb("exec", "Run a command inside a node")
+    enter.add_argument("name")
+    enter.add_argument("node")
+    enter.add_argument("command", nargs=argparse.REMAINDER)
+    crash = verb("crash", "Kill a node, as a power cut would")
+    crash.add_argument("name")
+    crash.add_argument("node")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; the answer is its exit code: 0 done, 1 not possible, 130 interrupted."""
+    args = _parser().parse_args(argv)
+    try:
+        return _run(args, _say_since_start())
+    except (ClusterError, OSError) as error:
+        print(f"cluster: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(args: argparse.Namespace, say: binaries.Say) -> int:
+    match args.verb:
+        case "up":
+            _up(args, say)
+        case "down":
+            for one in cluster.clusters() if args.all else [cluster.find(args.name)]:
+                one.down()
+                say(f"{one.name} is gone")
+        case "status":
+            _status()
+        case "build":
+            binaries.ensure(binaries.EVERYTHING, say)
+        case "kubeconfig":
+            print(cluster.find(args.name).kubeconfig)
+        case "load":
+            found = cluster.find(args.name)
+            for archive in args.archives:
+                found.load_image(archive.resolve())
+                say(f"loaded {archive}")
+        case "exec":
+            command = args.command[1:] if args.command[:1] == ["--"] else args.command
+            entered = cluster.find(args.name).node_command(args.node, command or ["bash"])
+            os.execvp(entered[0], entered)  # noqa: S606
+        case "crash":
+            cluster.find(args.name).crash_node(args.node)
+            say(f"{args.node} is dead")
+    return 0
+
+
+def _up(args: argparse.Namespace, say: binaries.Say) -> None:
+    host.check_name(args.name)
+    if args.if_absent and any(one.name == args.name for one in cluster.clusters()):
+        say(f"{args.name} is up already")
+        up = cluster.find(args.name)
+    else:
+        up = cluster.up(say, args.name, nodes=args.nodes, keep=True, audit=args.audit, crds=not args.no_crds)
+        say(f"{up.name} is ready: {args.nodes or 'no'} nodes, API server at {up.server}")
+    kubectl = binaries.kubectl(say)
+    print(f"export KUBECONFIG={up.kubeconfig}")
+    print(f"# then: {kubectl or 'kubectl'} get nodes")
+
+
+def _status() -> None:
+    for name in cluster.sweep():
+        print(f"{name}: dead, cleared away")
+    found = cluster.clusters()
+    for one in found:
+        answers = "ready" if one.api.ready() else "not answering"
+        size = cluster.disk_use(one.plan) / 2**20
+        print(f"{one.name}: {answers}, {one.plan.nodes} nodes, {size:.0f} MiB on disk, {one.kubeconfig}")
+    if not found:
+        print("no cluster is up")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
