@@ -51,10 +51,19 @@ def test_any_other_end_is_failure_with_its_reason(tmp_path: Path, script: str, r
 
 
 def test_a_guest_that_crawls_is_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kvm_probe, "TIME_LIMIT", 0.2)
-    verdict = probe_kvm(fake(tmp_path, "exec sleep 30"), "EPYC")
+    monkeypatch.setattr(kvm_probe, "CPU_LIMIT", 0.2)
+    verdict = probe_kvm(fake(tmp_path, "while :; do :; done"), "EPYC")
     assert not verdict.works
     assert "with CPU EPYC, but runs it so slowly" in verdict.reason
+
+
+def test_a_guest_that_has_to_wait_for_a_processor_is_not_judged_slow(tmp_path: Path) -> None:
+    assert probe_kvm(fake(tmp_path, "sleep 1; exit 85"), "host").works
+
+
+def test_a_qemu_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kvm_probe, "TIME_LIMIT", 0.2)
+    assert not probe_kvm(fake(tmp_path, "exec sleep 30"), "host").works
 
 
 def test_a_verdict_is_kept_for_this_boot_qemu_and_cpu(tmp_path: Path) -> None:
