@@ -48,7 +48,7 @@ class ContextBuilder:
         claims, data_volumes = block_volumes(vmi, hotplug)
         cluster = asked.clusterConfig
         context: dict[str, Any] = {
-            "architecture": self._architecture(vmi),
+            "architecture": architecture_of(self.options, vmi),
             "kvmAvailable": self.options.has_kvm,
             "allowEmulation": self.options.allow_emulation,
             "cpuSet": pod_cpus(),
@@ -80,11 +80,6 @@ class ContextBuilder:
             context["networkInfo"] = _json_or_none(info)
         return context
 
-    def _architecture(self, vmi: Instance) -> str:
-        own = _ARCHITECTURES.get(platform.machine(), "amd64")
-        asked = str(vmi.spec.get("architecture") or "")
-        return asked if self.options.allow_cross_arch_emulation and asked else own
-
     def _container_disks(self, vmi: Instance) -> dict[str, Mapping[str, Any]]:
         """What is in the VMI's container disks, by volume."""
         found = {}
@@ -101,6 +96,13 @@ class ContextBuilder:
                     raise ManagerError(f"volume {name}: container disk: {error}") from None
             found[name] = self._images[name]
         return found
+
+
+def architecture_of(options: ManagerOptions, vmi: Instance | None) -> str:
+    """Kubernetes' name of the guest's architecture: this machine's, unless another may be emulated."""
+    own = _ARCHITECTURES.get(platform.machine(), "amd64")
+    asked = "" if vmi is None else str(vmi.spec.get("architecture") or "")
+    return asked if options.allow_cross_arch_emulation and asked else own
 
 
 def image_info(image: Path, memory_limit: int) -> Mapping[str, Any]:

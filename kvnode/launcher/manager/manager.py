@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from kvnode.launcher.context import architecture_of
 from kvnode.launcher.manager import hardware
 from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.manager.domain_view import read_domain
@@ -14,6 +15,7 @@ from kvnode.launcher.manager.guest_agent import GuestAgent
 from kvnode.launcher.manager.host import Host
 from kvnode.launcher.manager.instance import Instance
 from kvnode.launcher.manager.lifecycle import Lifecycle
+from kvnode.launcher.manager.memory import memory_report
 from kvnode.launcher.manager.memory_dump import MemoryDumper
 from kvnode.launcher.manager.metadata import MetadataCache
 from kvnode.launcher.manager.network import PodNetwork
@@ -60,6 +62,7 @@ class Manager(Unsupported):
         self._freezer = Freezer(self.host, self._guest_agent)
         self._dumper = MemoryDumper(self.host)
         self._sync = Synchronizer(self.host, self._statistics, steps or Steps(), network)
+        self._vmi: Instance | None = None
 
     async def close(self) -> None:
         """End what runs in the background. The guest is left alone."""
@@ -85,6 +88,7 @@ class Manager(Unsupported):
                 raise ManagerError("the domain was deleted; this launcher defines no other")
             await self._sync.sync(vmi, options, plugins)
             self._guest_agent.probes_paused = vmi.annotations.get(_PAUSE_PROBES) in _TRUE
+            self._vmi = vmi
 
         await self._changing(vmi, work)
 
@@ -169,6 +173,10 @@ class Manager(Unsupported):
         return await take_screenshot(self.host)
 
     # ---- measures
+
+    async def memory_report(self) -> Json:
+        """Where the VM's memory goes (``MemoryReport.as_dict()``)."""
+        return await memory_report(self.host, self._vmi, architecture_of(self.host.options, self._vmi))
 
     async def domain_stats(self) -> Json:
         """The domain's statistics."""

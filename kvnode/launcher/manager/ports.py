@@ -118,9 +118,13 @@ def _is_pci(device: ET.Element) -> bool:
 
 def _memory(domain: ET.Element) -> int:
     memory = domain.find("memory")
-    if memory is None or not (memory.text or "").strip().isdecimal():
-        return 0
-    return int(memory.text or 0) * _UNITS.get(memory.get("unit", "KiB"), 1)
+    return 0 if memory is None else bytes_of(memory.text, memory.get("unit"))
+
+
+def bytes_of(number: str | None, unit: str | None) -> int:
+    """An amount of memory as libvirt writes it, in bytes; 0 for none."""
+    digits = (number or "").strip()
+    return int(digits) * _UNITS.get(unit or "KiB", 1) if digits.isdecimal() else 0
 
 
 def _add_placeholders(domain: ET.Element, count: int) -> None:
