@@ -5,7 +5,6 @@ A network's interface has a name made of a hash of the network's; older pods num
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +24,9 @@ def is_secondary(network: Mapping[str, Any]) -> bool:
 
 def hashed(network: str) -> str:
     """Return the name of a secondary network's interface."""
+    # Loaded here: it brings OpenSSL, which a launcher of a VM with one network need not hold.
+    import hashlib  # noqa: PLC0415
+
     return _HASHED + hashlib.sha256(network.encode()).hexdigest()[:_LONGEST]
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 # A host name is one DNS label (``pkg/util/net/dns/sanitize.go:33``).
 _LONGEST_HOSTNAME = 63
@@ -44,7 +43,12 @@ def _instance_type(vmi: Mapping[str, Any]) -> str:
 
 def _uuid(vmi: Mapping[str, Any]) -> str:
     firmware = vmi["spec"].get("domain", {}).get("firmware")
-    return str(uuid4()) if firmware is None else str(firmware.get("uuid", ""))
+    if firmware is not None:
+        return str(firmware.get("uuid", ""))
+    # Loaded here, as hardly any launcher needs it and each pays for what is loaded.
+    from uuid import uuid4  # noqa: PLC0415
+
+    return str(uuid4())
 
 
 def _hostname(vmi: Mapping[str, Any]) -> str:

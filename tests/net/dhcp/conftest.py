@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,13 @@ from tools.guest.build import cache_directory
 
 GUEST_MAC = "02:00:00:00:00:77"
 Serve = Callable[[list[dict[str, Any]]], None]
+
+# As a launcher without root: one capability is all that it has.
+_ONE = "-all,+net_bind_service"
+UNPRIVILEGED = (
+    *("setpriv", "--reuid=107", "--regid=107", "--clear-groups"),
+    *(f"--inh-caps={_ONE}", f"--ambient-caps={_ONE}", f"--bounding-set={_ONE}"),
+)
 
 
 @pytest.fixture
@@ -57,14 +64,17 @@ def serve(pod: Namespace, tmp_path: Path, spaces: ExitStack) -> Serve:
     )
 
     def start(configs: list[dict[str, Any]]) -> None:
-        spaces.enter_context(_serving(pod, tmp_path, configs))
+        spaces.enter_context(serving(pod, tmp_path, configs))
 
     return start
 
 
 @contextmanager
-def _serving(pod: Namespace, directory: Path, configs: list[dict[str, Any]]) -> Iterator[None]:
-    arguments = [sys.executable, "-m", "tests.net.dhcp.serving", str(directory), json.dumps(configs)]
+def serving(
+    pod: Namespace, directory: Path, configs: list[dict[str, Any]], prefix: Sequence[str] = ()
+) -> Iterator[None]:
+    """Serve in a process of its own, which a command may start."""
+    arguments = [*prefix, sys.executable, "-m", "tests.net.dhcp.serving", str(directory), json.dumps(configs)]
     with pod.start(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         marks = " ".join(sorted(f"dhcp_started-{config['name']}" for config in configs))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.net.dhcp.conftest import GUEST_MAC, Serve, attach
+from tests.net.dhcp.conftest import GUEST_MAC, UNPRIVILEGED, Serve, attach, serving
 from tests.net.namespaces import Namespace
 
 pytestmark = pytest.mark.integration
@@ -113,6 +114,20 @@ def test_a_client_that_asks_for_another_address_gets_its_own(
     attach(pod, guest, "k6t-eth0", "10.0.2.1/24")
     serve([MASQUERADE])
     found = ask(guest, "-r", "10.0.2.77")
+    assert found is not None
+    assert found["ip"] == "10.0.2.2"
+
+
+def test_a_launcher_without_root_can_serve(pod: Namespace, ask: Ask, spaces: ExitStack) -> None:
+    if subprocess.run([*UNPRIVILEGED, sys.executable, "-c", "import kvnode"], check=False).returncode:
+        pytest.skip("this Python is root's alone")
+    guest = spaces.enter_context(Namespace())
+    attach(pod, guest, "k6t-eth0", "10.0.2.1/24")
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o777)
+        Path(directory, "resolv.conf").write_text("")
+        with serving(pod, Path(directory), [{**MASQUERADE, "ipv6": "fd10:0:2::2/120"}], UNPRIVILEGED):
+            found = ask(guest)
     assert found is not None
     assert found["ip"] == "10.0.2.2"
 
