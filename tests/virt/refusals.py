@@ -36,6 +36,9 @@ class Refusal:
     until: int | None = None
     """First version of libvirt that takes it; None: none does."""
 
+    warned: bool = False
+    """The VMI alone tells, and `kvnode.warnings` says so."""
+
     amd64: bool = True
     """Domains of amd64 are refused for it; False: those of arm64 and s390x alone."""
 
@@ -139,7 +142,8 @@ REFUSALS = (
     Refusal(
         "A LUN on a file",
         VMI,
-        "`lun` passes SCSI commands through to a block device; KubeVirt admits it on any volume.",
+        "`lun` passes SCSI commands through to a block device; KubeVirt admits it on any claim, also one with a file "
+        "system, and only the cluster knows which it is.",
         "device='lun' is only valid for block type",
         _drop_disks(_is_lun_of_a_file),
         schema=True,
@@ -150,6 +154,7 @@ REFUSALS = (
         "Only the SCSI bus carries a LUN. KubeVirt admits SATA for it, and gives SATA on amd64 where no bus is named.",
         "device='lun' is not supported for bus='sata'",
         _drop_disks(_is_lun_without_scsi),
+        warned=True,
     ),
     Refusal(
         "`io: native` with a cache",
@@ -158,13 +163,22 @@ REFUSALS = (
         "one on the node.",
         "io='native' needs either no disk cache",
         _uncached,
+        warned=True,
     ),
     Refusal(
         "A PCI address that does not exist",
         VMI,
-        "KubeVirt checks how `pciAddress` is written, not its range: a bus has the slots 00 to 1f, and the machine "
-        "only so many buses.",
-        "Invalid PCI address|PCI controller index .* too high|cannot be plugged into|Attempted double use of PCI",
+        "KubeVirt checks how `pciAddress` is written, not its range: a root port has slot 00 alone, and no bus more "
+        "than 1f.",
+        "Invalid PCI address|cannot be plugged into|Attempted double use of PCI",
+        _addresses_by_libvirt,
+        warned=True,
+    ),
+    Refusal(
+        "More PCI buses than there can be",
+        VMI,
+        "A `pciAddress` on one of the last buses leaves no number for the bridges that libvirt adds for other devices.",
+        "PCI controller index .* too high",
         _addresses_by_libvirt,
     ),
     Refusal(
@@ -181,6 +195,7 @@ REFUSALS = (
         "`features.acpi.enabled: false` together with `firmware.bootloader.efi`: libvirt hands EFI over by ACPI.",
         "UEFI requires ACPI",
         _acpi,
+        warned=True,
     ),
     Refusal(
         "BIOS messages on a serial port that cannot be",
@@ -188,6 +203,7 @@ REFUSALS = (
         "`bios.useSerial: true` together with `autoattachSerialConsole: false`, or on s390x.",
         "need at least one serial port to use BIOS serial output|BIOS serial console only supported on x86",
         _dropping("os/bios"),
+        warned=True,
     ),
     Refusal(
         "More than 255 vCPUs",
@@ -196,6 +212,7 @@ REFUSALS = (
         "QEMU 7.2. `maxSockets` counts.",
         "vCPUs require extended interrupt mode|Maximum CPUs greater than",
         _one_cpu,
+        warned=True,
     ),
     Refusal(
         "Timers of x86 elsewhere",
@@ -305,10 +322,10 @@ def table() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield "| What is refused | By | Who can change it | Why |"
-    yield "|---|---|---|---|"
+    yield "| What is refused | By | Who can change it | Warned of | Why |"
+    yield "|---|---|---|---|---|"
     for row in REFUSALS:
         by = "define and schema" if row.schema else "define"
         if row.until is not None:
             by += f", before {row.until // 1_000_000}.{row.until // 1000 % 1000}"
-        yield f"| {row.what} | {by} | {row.cause} | {row.reason} |"
+        yield f"| {row.what} | {by} | {row.cause} | {'yes' if row.warned else ''} | {row.reason} |"

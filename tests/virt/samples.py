@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import kvnode
 from kvnode.virt.adapt import adapt
@@ -24,6 +25,7 @@ class Sample:
 
     name: str
     architecture: str
+    vmi: dict[str, Any]
     xml: bytes
 
 
@@ -49,7 +51,7 @@ def adapted(sample: Sample, libvirt_version: int, *, kvm: bool = True) -> ET.Ele
 def _committed() -> Iterator[Sample]:
     for name in NAMES:
         vmi, context = load(name)
-        yield Sample(name, context["architecture"], kvnode.convert(vmi, context))
+        yield Sample(name, context["architecture"], vmi, kvnode.convert(vmi, context))
 
 
 def _reference() -> Iterator[Sample]:
@@ -58,4 +60,4 @@ def _reference() -> Iterator[Sample]:
             case = json.loads(line)
             if "error" not in case:
                 xml = kvnode.convert(case["vmi"], case["context"])
-                yield Sample(case["id"], case["context"]["architecture"], xml)
+                yield Sample(case["id"], case["context"]["architecture"], case["vmi"], xml)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import xml.etree.ElementTree as ET
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,9 +13,10 @@ import libvirt
 import pytest
 from lxml import etree
 
+import kvnode
 from tests.documents import with_table
 from tests.virt.daemon import LibvirtHost
-from tests.virt.refusals import REFUSALS, VMI, matching, table
+from tests.virt.refusals import REFUSALS, VMI, Refusal, matching, table
 from tests.virt.samples import REFERENCE, ROOT, Sample, adapted, all_samples
 
 SCHEMA = Path("/usr/share/libvirt/schemas/domain.rng")
@@ -65,16 +65,22 @@ def test_libvirt_defines_every_domain(architecture: str, host: LibvirtHost) -> N
     if shutil.which(f"qemu-system-{name}") is None:
         pytest.skip(f"there is no QEMU for {architecture} here")
     kvm = _has_kvm(host, name)
-    seen: Counter[str] = Counter()
-    unknown = {}
+    seen: set[str] = set()
+    unknown, unwarned = {}, {}
     for sample in samples():
-        if sample.architecture == architecture:
-            problem = _define(host, adapted(sample, host.versions.libvirt, kvm=kvm), seen)
-            if problem:
-                unknown[sample.name] = problem
+        if sample.architecture != architecture:
+            continue
+        problem, rows = _define(host, adapted(sample, host.versions.libvirt, kvm=kvm))
+        if problem:
+            unknown[sample.name] = problem
+        foreseeable = [row.what for row in rows if row.warned]
+        if foreseeable and not kvnode.warnings(sample.vmi, architecture):
+            unwarned[sample.name] = foreseeable
+        seen |= {row.what for row in rows}
     assert unknown == {}, "a new kind of refusal: adapt it, or give it a row with its reason in refusals.py"
+    assert unwarned == {}, "kvnode.warnings should have told"
     if REFERENCE.is_file() and architecture == "amd64":
-        stale = {row.what for row in REFUSALS if row.cause == VMI and row.amd64} - seen.keys()
+        stale = {row.what for row in REFUSALS if row.cause == VMI and row.amd64} - seen
         assert stale == set(), "no domain is refused for this any more"
 
 
@@ -87,8 +93,12 @@ def _has_kvm(host: LibvirtHost, architecture: str) -> bool:
     return capabilities.find(f"guest/arch[@name='{architecture}']/domain[@type='kvm']") is not None
 
 
-def _define(host: LibvirtHost, domain: ET.Element, seen: Counter[str]) -> str:
-    """Define a domain, each time without what was refused, until it is taken; what libvirt says when that ends."""
+def _define(host: LibvirtHost, domain: ET.Element) -> tuple[str, list[Refusal]]:
+    """Define a domain, each time without what was refused, until it is taken.
+
+    Returns what libvirt says when that does not end well, and what was refused before.
+    """
+    rows: list[Refusal] = []
     for _ in range(2 * len(REFUSALS)):
         xml = ET.tostring(domain, encoding="unicode")
         try:
@@ -96,14 +106,14 @@ def _define(host: LibvirtHost, domain: ET.Element, seen: Counter[str]) -> str:
         except libvirt.libvirtError as error:
             row = matching(str(error), host.versions.libvirt)
             if row is None:
-                return str(error)
+                return str(error), rows
             row.cure(domain)
-            seen[row.what] += 1
+            rows.append(row)
             if ET.tostring(domain, encoding="unicode") == xml:
-                return f"{error} (nothing to take out for it)"
+                return f"{error} (nothing to take out for it)", rows
             continue
-        return ""
-    return "refused again and again"
+        return "", rows
+    return "refused again and again", rows
 
 
 def test_the_table_is_in_the_documentation(request: pytest.FixtureRequest) -> None:

@@ -84,8 +84,6 @@ def test_one_device_a_pci_address() -> None:
     address = {"pciAddress": "0000:05:00.0"}
     spec = merged(disk(disk={"bus": "virtio", **address}), interface(**address))
     assert warned(spec) == [f"{FIRST}.pciAddress"]
-    annotated = vmi(spec, annotations={"kubevirt.io/placePCIDevicesOnRootComplex": "true"})
-    assert warnings(annotated, "amd64") == []
 
 
 @pytest.mark.parametrize(

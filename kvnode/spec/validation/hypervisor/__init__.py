@@ -6,8 +6,8 @@ where newer versions differ, the rule names them.
 
 from __future__ import annotations
 
-from kvnode.spec.validation.hypervisor import devices, disks, domain, instance
+from kvnode.spec.validation.hypervisor import devices, disks, domain, instance, pairs
 
-RULES = (*instance.RULES, *domain.RULES, *devices.RULES, *disks.RULES)
+RULES = (*instance.RULES, *domain.RULES, *devices.RULES, *disks.RULES, *pairs.RULES)
 
 __all__ = ["RULES"]

@@ -91,10 +91,9 @@ def check_pci_addresses(review: Review) -> None:
     """PCI addresses that libvirt has no place for, or that two devices ask for.
 
     Buses other than 00 are root ports, whose one slot is 00, or bridges for conventional devices, whose
-    slots start at 01. s390x has no PCI bus for these devices; the annotation below moves them all.
+    slots start at 01. s390x has no PCI bus for these devices.
     """
-    moved = review.metadata.get("annotations", {}).get("kubevirt.io/placePCIDevicesOnRootComplex") == "true"
-    if moved or review.architecture == "s390x":
+    if review.architecture == "s390x":
         return
     asked: dict[str, str] = {}
     for path, address, conventional in _pci_addresses(review):
