@@ -7,6 +7,8 @@ and undefined-behaviour sanitizers), KVNODE_COVERAGE=1 (line tracing of the .pyx
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -38,6 +40,20 @@ def flags() -> tuple[list[str], list[str]]:
     return [*compile_flags, "-O3", "-g0"], []
 
 
+@contextmanager
+def silence() -> Iterator[None]:
+    """What programs that are started here say on standard error is dropped."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 class BuildFast(build_ext):
     """Says in one line what is missing, before the compiler does so in a hundred."""
 
@@ -46,12 +62,12 @@ class BuildFast(build_ext):
             probe = Path(scratch) / "probe.cpp"
             probe.write_text("#include <simdjson.h>\nint main() { return 0; }\n")
             try:
-                self.compiler.compile([str(probe)], output_dir=scratch, extra_postargs=["-std=c++17"])
+                with silence():
+                    self.compiler.compile([str(probe)], output_dir=scratch, extra_postargs=["-std=c++17"])
             except Exception:
                 sys.exit(
                     "kvnode: building from source needs a C++17 compiler and the headers of simdjson 3 "
-                    "or newer "
-                    "(Debian: apt-get install g++ python3-dev libsimdjson-dev)"
+                    "or newer (Debian: apt-get install g++ python3-dev libsimdjson-dev)"
                 )
         super().build_extensions()
 
