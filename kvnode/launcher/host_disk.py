@@ -11,14 +11,19 @@ from kvnode.api.quantity import Quantity
 from kvnode.launcher import paths
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.image import whole_mebibytes
+from kvnode.launcher.log import logger
 from kvnode.launcher.ownership import give_to_qemu
+
+# What a cluster has unless it is told otherwise (``pkg/virt-config/virt-config.go:70``).
+_TOLERATED_PERCENT = 10
+_RESERVE = 128 << 10
 
 
 def prepare(vmi: Mapping[str, Any]) -> None:
     """Make missing disks of type DiskOrCreate (``pkg/host-disk/host-disk.go:238``); raises LauncherError.
 
-    A disk that exists is left as it is, whatever its size. One that does not fit the file system is refused,
-    as is one that is there but no regular file or block device.
+    A disk that exists is left as it is, whatever its size. One that the file system has no room for is made
+    up to a tenth smaller, else refused, as is one that is there but no regular file or block device.
     """
     for volume in vmi["spec"].get("volumes") or []:
         source = volume.get("hostDisk")
@@ -48,16 +53,28 @@ def _capacity(source: Mapping[str, Any], name: str) -> int:
 
 
 def _create(path: Path, size: int, name: str) -> None:
-    system = os.statvfs(path.parent)
-    available = system.f_bavail * system.f_frsize
-    if size > available:
-        raise LauncherError(
-            "DiskFailed", f"{name}: {size} bytes do not fit: {available} are free for hostDisk.path"
-        )
     try:
+        size = _fitting(path.parent, size, name)
         with path.open("xb") as file:
             file.truncate(size)
         give_to_qemu(path)
     except OSError as error:
         path.unlink(missing_ok=True)
         raise LauncherError("DiskFailed", f"{name}: the disk cannot be made: {error.strerror}") from None
+
+
+def _fitting(directory: Path, size: int, name: str) -> int:
+    """Return the size that the file system has room for, if it is close to ``size``; raises LauncherError.
+
+    Storage is often given out a little smaller than asked for (``pkg/host-disk/host-disk.go:297``).
+    """
+    system = os.statvfs(directory)
+    available = system.f_bavail * system.f_frsize - _RESERVE
+    if size <= available:
+        return size
+    if size * (100 - _TOLERATED_PERCENT) // 100 > available:
+        raise LauncherError(
+            "DiskFailed", f"{name}: {size} bytes do not fit: {max(available, 0)} are free for hostDisk.path"
+        )
+    logger.warning("%s: %d bytes of %d fit: the disk is made smaller", name, available, size)
+    return whole_mebibytes(available)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,35 @@ def test_host_disks_that_cannot_be(source: dict[str, Any], complaint: str) -> No
     (paths.VMI_DISKS / "data/dangling").symlink_to("/nowhere/at/all")
     with pytest.raises(LauncherError, match=complaint):
         host_disk.prepare(vmi({"name": "data", "hostDisk": source}))
+
+
+@pytest.mark.parametrize(("free", "made"), [(100, 99), (92, 91), (90, None)])
+def test_a_disk_may_be_made_a_tenth_smaller(
+    monkeypatch: pytest.MonkeyPatch, free: int, made: int | None
+) -> None:
+    class System:
+        f_frsize = 1 << 20
+        f_bavail = free
+
+    disk = paths.host_disk("data", "/srv/d.img")
+    disk.parent.mkdir(parents=True)
+    monkeypatch.setattr(os, "statvfs", lambda _path: System)
+    machine = vmi(
+        {"name": "data", "hostDisk": {"path": "/srv/d.img", "type": "DiskOrCreate", "capacity": "100Mi"}}
+    )
+    if made is None:
+        with pytest.raises(LauncherError, match=rf"volume data: {100 << 20} bytes do not fit"):
+            host_disk.prepare(machine)
+        assert not disk.exists()
+    else:
+        host_disk.prepare(machine)
+        assert disk.stat().st_size == made << 20, "whole mebibytes, less what stays free"
+
+
+def test_a_directory_that_is_not_there_is_told() -> None:
+    machine = vmi({"name": "gone", "hostDisk": {"path": "/srv/d", "type": "DiskOrCreate", "capacity": "1Mi"}})
+    with pytest.raises(LauncherError, match="volume gone: the disk cannot be made: No such file"):
+        host_disk.prepare(machine)
 
 
 def test_kernel_files_are_looked_for_by_name() -> None:
