@@ -81,6 +81,8 @@ def _cloud_init(row: dict[str, Any], base: Path) -> Outcome:
         "volume_name",
     )
     want = {key: row[key] for key in keys if key in row}
+    if row.get("generate_error"):
+        want = {key: value for key, value in want.items() if value or value is False}
     got: dict[str, Any] = {"read_error": False}
     try:
         data = cloudinit.read(row["vmi"], secrets)
