@@ -55,3 +55,11 @@ def test_an_address_is_looked_at_whatever_is_placed_on_the_root_complex() -> Non
     given = vmi(disk(disk={"bus": "virtio", "pciAddress": "0000:0a:05.0"}), annotations=annotations)
     fields = [cause.field for cause in warnings(given, "amd64")]
     assert fields == ["spec.domain.devices.disks[0].disk.pciAddress"]
+
+
+@pytest.mark.parametrize(("architecture", "most"), [("amd64", 255), ("arm64", 512), ("s390x", 248)])
+def test_more_vcpus_than_the_machine_takes(architecture: str, most: int) -> None:
+    assert warned(domain(cpu={"sockets": 1, "maxSockets": most}), architecture) == []
+    assert warned(domain(cpu={"sockets": 1, "maxSockets": most + 1}), architecture) == [
+        "domain.cpu.maxSockets"
+    ]

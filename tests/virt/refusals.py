@@ -206,10 +206,10 @@ REFUSALS = (
         warned=True,
     ),
     Refusal(
-        "More than 255 vCPUs",
+        "More vCPUs than the machine takes",
         VMI,
-        "x86 machines then need an IOMMU with extended interrupt mode, which KubeVirt does not add, and end at 288 in "
-        "QEMU 7.2. `maxSockets` counts.",
+        "Beyond 255, x86 machines need an IOMMU with extended interrupt mode, which KubeVirt does not add; s390x ends at "
+        "248 and arm64 at 512. `maxSockets` counts.",
         "vCPUs require extended interrupt mode|Maximum CPUs greater than",
         _one_cpu,
         warned=True,

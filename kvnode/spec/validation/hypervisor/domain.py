@@ -12,7 +12,8 @@ from kvnode.spec.validation.syntax import byte_length
 _SPINLOCKS = 4096
 _VENDOR_ID_LENGTH = 12  # bytes, libvirt conf/domain_conf.h
 _UUID = re.compile(r"[0-9a-fA-F]{32}")
-_MOST_VCPUS = 255  # of x86 without an IOMMU, which libvirt adds by itself since 10.10
+# x86 without an IOMMU, which libvirt adds by itself since 10.10; QEMU's virt and s390-ccw-virtio.
+_MOST_VCPUS = {"amd64": 255, "arm64": 512, "s390x": 248}
 _SMALLEST_GUEST = Quantity("1Mi")
 _MACHINES = {
     "amd64": re.compile(r"q35|pc-q35-(rhel|noble|jammy)?[0-9][0-9a-z.+-]*"),
@@ -67,14 +68,15 @@ def check_machine(review: Review) -> None:
 
 
 def check_vcpus(review: Review) -> None:
-    """More vCPUs, hotplug ones included, than x86 takes without an IOMMU."""
+    """More vCPUs, hotplug ones included, than the machine takes."""
     cpu = review.cpu or {}
     sockets = max(cpu.get("sockets", 0), cpu.get("maxSockets", 0))
-    most = (sockets or 1) * (cpu.get("cores", 0) or 1) * (cpu.get("threads", 0) or 1)
-    if review.architecture == "amd64" and most > _MOST_VCPUS:
+    asked = (sockets or 1) * (cpu.get("cores", 0) or 1) * (cpu.get("threads", 0) or 1)
+    most = _MOST_VCPUS.get(review.architecture, asked)
+    if asked > most:
         field = "maxSockets" if cpu.get("maxSockets") else "sockets"
-        message = f"gives up to {most} vCPUs: libvirt before 10.10 takes {_MOST_VCPUS} at most"
-        review.invalid(f"domain.cpu.{field}", message)
+        who = "libvirt before 10.10" if review.architecture == "amd64" else "QEMU"
+        review.invalid(f"domain.cpu.{field}", f"gives up to {asked} vCPUs: {who} takes {most} at most")
 
 
 def check_cpu_features(review: Review) -> None:
