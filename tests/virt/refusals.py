@@ -208,7 +208,7 @@ REFUSALS = (
     Refusal(
         "More vCPUs than the machine takes",
         VMI,
-        "Beyond 255, x86 machines need an IOMMU with extended interrupt mode, which KubeVirt does not add; s390x ends at "
+        "Beyond 255, x86 needs an IOMMU with extended interrupt mode, which KubeVirt does not add; s390x ends at "
         "248 and arm64 at 512. `maxSockets` counts.",
         "vCPUs require extended interrupt mode|Maximum CPUs greater than",
         _one_cpu,
