@@ -20,6 +20,7 @@ import libvirt_qemu
 
 from kvnode.launcher.log import logger
 from kvnode.launcher.manager.agent_store import AgentStore
+from kvnode.launcher.pod.settings import Intervals
 from kvnode.virt.connection import Connection
 from kvnode.virt.errors import VirtError
 from kvnode.virt.payloads.stats import LOAD
@@ -43,17 +44,6 @@ _OS_NAMES = {
 _TOLD = ("os", "interfaces", "fs_freeze")
 # libvirt 11.2 and later; an older one is not asked.
 _LOAD_KIND = getattr(libvirt, "VIR_DOMAIN_GUEST_INFO_LOAD", 0)
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Seconds between questions, by what is asked for; the defaults are those of the launcher's flags."""
-
-    system: float = 120.0
-    files: float = 300.0
-    users: float = 10.0
-    version: float = 300.0
-    freeze: float = 5.0
 
 
 Answer = dict[str, Any]

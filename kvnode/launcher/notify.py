@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kvnode.launcher.log import logger
+from kvnode.launcher.pod.settings import Subject
 from kvnode.rpc.errors import RpcError, VersionError
 from kvnode.rpc.notify import ADDED, MODIFIED, NotifyClient
 from kvnode.virt.domain_json.gojson import encode
@@ -31,15 +32,6 @@ RETRY_SECONDS = 1.0
 MOST_WAITING, MOST_EVENTS = 10, 100
 
 WARNING, NORMAL = "Warning", "Normal"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The VMI that is told of."""
-
-    namespace: str
-    name: str
-    uid: str
 
 
 @dataclass
@@ -171,4 +163,4 @@ class Notifier:
             await client.close()
 
 
-__all__ = ["ADDED", "MODIFIED", "NORMAL", "PIPE", "WARNING", "Notifier", "Subject"]
+__all__ = ["ADDED", "MODIFIED", "NORMAL", "PIPE", "WARNING", "Notifier"]

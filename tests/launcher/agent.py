@@ -102,10 +102,10 @@ class FakeAgent:
 
     async def _obey(self, heard: Heard) -> None:
         grace = heard.content["Spec"]["Metadata"]["KubeVirt"]["GracePeriod"] or {}
-        state, _ = heard.state
+        state, reason = heard.state
         with contextlib.suppress(Exception):
             async with self.commands() as client:
-                if state in ("Shutoff", "Crashed"):
+                if state == "Crashed" or (state == "Shutoff" and reason != "Unknown"):  # not one to be started yet
                     await client.vmi_command("DeleteVirtualMachine", self.vmi)
                 elif grace.get("MarkedForGracefulShutdown") and not self._shutting_down:
                     self._shutting_down = True

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kvnode.launcher import notify
-from kvnode.launcher.notify import ADDED, MODIFIED, WARNING, Notifier, Subject
+from kvnode.launcher.notify import ADDED, MODIFIED, WARNING, Notifier
+from kvnode.launcher.pod.settings import Subject
 from tests.launcher.agent import FakeAgent, Heard
 
 SUBJECT = Subject("ns", "vm", "uid-1")

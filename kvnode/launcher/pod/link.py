@@ -36,9 +36,10 @@ class Link(Connection):
 
     def __init__(self, uri: str, loop: asyncio.AbstractEventLoop) -> None:
         """Remember where to connect. Nothing is opened yet; events will be handed to ``loop``."""
-        super().__init__(uri, self._ignore_lifecycle, self._on_closed_in_thread)
+        super().__init__(uri, self._on_lifecycle_in_thread, self._on_closed_in_thread)
         self._loop = loop
-        self._events: list[tuple[int, EventCallback]] = []
+        # libvirt takes one callback for each kind of event, so that ours are kept by kind.
+        self._events: dict[int, list[EventCallback]] = {}
         self._on_reconnected: list[Callable[[], None]] = []
         self._executor = ThreadPoolExecutor(THREADS, "libvirt")
         self._broken = asyncio.Event()
@@ -52,7 +53,7 @@ class Link(Connection):
         (``libvirt.VIR_DOMAIN_EVENT_ID_*``), on this connection and on those after it; to be said before the first
         is opened.
         """
-        self._events.append((event, callback))
+        self._events.setdefault(event, []).append(callback)
 
     def on_reconnected(self, callback: Callable[[], None]) -> None:
         """Have ``callback()`` called in the loop after each new connection: events may have been missed."""
@@ -62,19 +63,24 @@ class Link(Connection):
         """Connect and register all callbacks; blocks. Raises VirtError."""
         super().open(timeout)
         try:
-            for event, callback in self._events:
-                self.raw.domainEventRegisterAny(None, event, self._hand_over, callback)
+            for event in self._events:
+                if event != libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE:  # registered for already
+                    self.raw.domainEventRegisterAny(None, event, self._hand_over, event)
         except libvirt.libvirtError as error:
             self.close()
             raise VirtError("registering for libvirt's events", error) from None
 
     def _hand_over(self, _connection: object, domain: libvirt.virDomain, *rest: Any) -> None:
-        """Called in libvirt's thread; the last argument is the callback that was registered."""
-        *arguments, callback = rest
-        self._in_loop(callback, domain.name(), *arguments)
+        """Called in libvirt's thread; the last argument is the kind of event."""
+        *arguments, event = rest
+        self._in_loop(self._dispatch, event, domain.name(), *arguments)
 
-    def _ignore_lifecycle(self, _domain: str, _event: int, _detail: int) -> None:
-        """Life cycle events are registered for as all others are."""
+    def _on_lifecycle_in_thread(self, domain: str, event: int, detail: int) -> None:
+        self._in_loop(self._dispatch, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, domain, event, detail)
+
+    def _dispatch(self, event: int, domain: str, *arguments: Any) -> None:
+        for callback in self._events.get(event, ()):
+            callback(domain, *arguments)
 
     def _on_closed_in_thread(self) -> None:
         self._in_loop(self._broken.set)

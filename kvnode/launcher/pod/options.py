@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvnode.launcher import paths
-from kvnode.launcher.agent_poller import Intervals
 from kvnode.launcher.manager.options import DISK_MEMORY_LIMIT, ManagerOptions
-from kvnode.launcher.notify import Subject
+from kvnode.launcher.pod.settings import Intervals, Subject
 from kvnode.launcher.programs.flags import Flag, FlagError, Parsed, duration, parse, switch, verbosity, whole
 
 FLAGS = {
@@ -112,7 +111,7 @@ class PodOptions:
     @property
     def domain(self) -> str:
         """Name of the domain."""
-        return f"{self.subject.namespace}_{self.subject.name}"
+        return self.subject.domain
 
     @property
     def sockets(self) -> Path:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from kvnode.launcher import paths
 from kvnode.launcher.agent_poller import AgentPoller
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.log import logger
@@ -16,6 +17,7 @@ from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.manager.instance import Instance
 from kvnode.launcher.manager.manager import Manager
 from kvnode.launcher.manager.metadata import MetadataCache
+from kvnode.launcher.manager.network import PodNetwork
 from kvnode.launcher.notify import PIPE, WARNING, Notifier
 from kvnode.launcher.pod.firmware_log import FirmwareLog
 from kvnode.launcher.pod.link import Link
@@ -24,6 +26,7 @@ from kvnode.launcher.pod.qemu_process import QemuProcess
 from kvnode.launcher.pod.watcher import Reading, Watcher
 from kvnode.launcher.server.commands import Commands
 from kvnode.launcher.server.serve import serve
+from kvnode.net.dhcp.service import DhcpService
 from kvnode.rpc.server import Server
 
 #: Seconds that the libvirt daemon may take to answer first: it probes QEMU, which takes long on a busy machine.
@@ -67,7 +70,10 @@ class Session:
         self._watcher.listeners.append(self._on_reading)
         self._watcher.register()
         self._firmware = FirmwareLog()
-        self._manager = Manager(self._link, options.manager, self._metadata, self._store)
+        network = PodNetwork(DhcpService(paths.PRIVATE))
+        self._manager = Manager(
+            self._link, options.manager, self._metadata, agent=self._store, network=network
+        )
         self._commands = Commands(
             self._manager, vm_stats=options.manager.vm_stats, on_ping_failed=self._on_ping_failed
         )
@@ -167,7 +173,7 @@ class Session:
 
     async def _on_stop(self) -> None:
         """The stop is the agent's to do; without one, it is done from here."""
-        self._metadata.update("GracePeriod", MarkedForGracefulShutdown=True)
+        self._manager.mark_graceful_shutdown()
         if self._options.standalone:
             self._in_background(self._press_power_button())
 

@@ -21,9 +21,10 @@ from kvnode.launcher.log import logger
 from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.manager.metadata import MetadataCache
 from kvnode.launcher.manager.states import reason_name, state_name
-from kvnode.launcher.notify import ADDED, MODIFIED, WARNING, Notifier, Subject
+from kvnode.launcher.notify import ADDED, MODIFIED, WARNING, Notifier
 from kvnode.launcher.pod.link import Link
 from kvnode.launcher.pod.panic import describe_panic, read_panic
+from kvnode.launcher.pod.settings import Subject
 from kvnode.virt.domain_json import encode_domain, make_metadata, make_status, new_domain, read_spec
 from kvnode.virt.domain_json.errors import DomainFormatError
 from kvnode.virt.errors import VirtError
@@ -80,7 +81,7 @@ class Watcher:
         qemu_log: Path,
     ) -> None:
         """Prepare; :meth:`register` is to be called before the link is opened."""
-        self.name = f"{subject.namespace}_{subject.name}"
+        self.name = subject.domain
         self.defined = asyncio.Event()
         """Set when the domain has been seen."""
 
@@ -283,7 +284,7 @@ class Watcher:
 def _told_by_agent(store: AgentStore) -> dict[str, Any]:
     """What the guest agent told, as fields of the domain's status."""
     fields: dict[str, Any] = {}
-    if store.interfaces is not None:
+    if store.interfaces:  # null, not an empty list, where there are none
         fields["Interfaces"] = list(store.interfaces)
     if store.os is not None:
         fields["OSInfo"] = dict(store.os)

@@ -1,0 +1,179 @@
+"""A launcher pod on this machine: its own mounts and process ids, the paths of a pod, and nothing of a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import kvnode
+from kvnode.memory.processes import by_role, in_namespaces_of
+from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
+from kvnode.standalone.sandbox import Bind, Plan
+from tests.conftest import Guest
+from tests.standalone.helpers import alive, kernel_vmi, mounts_below, sockets_below, wait_until
+
+ROOT = Path(kvnode.__file__).parent.parent
+NAMESPACE, NAME, UID = "default", "pod", "1f3c1a0e-5c53-4a3f-8a5a-7d0a6b0c9d11"
+
+#: A pod's /dev: without KVM, which does not run guests on every machine that has it.
+_DEVICES = """
+mount -t tmpfs dev /run/dev-new
+for d in null zero full random urandom tty ptmx pts shm net fuse; do
+  [ -e /dev/$d ] || continue
+  if [ -d /dev/$d ]; then mkdir /run/dev-new/$d; else touch /run/dev-new/$d; fi
+  mount --bind /dev/$d /run/dev-new/$d
+done
+mount --move /run/dev-new /dev
+"""
+#: What the launcher's image has in /etc/libvirt; here QEMU runs as root.
+_QEMU_CONF = """\
+user = "root"
+group = "root"
+stdio_handler = "logd"
+dynamic_ownership = 1
+remember_owner = 0
+security_driver = "none"
+namespaces = [ ]
+cgroup_controllers = [ ]
+"""
+
+OPTIONS = VirtualMachineOptions(MemBalloonStatsPeriod=10)
+
+
+def pod_vmi(arguments: str = "", *, guest_agent: bool = True, **spec: Any) -> dict[str, Any]:
+    """The VMI that the agent hands over: the demo guest's kernel, no network."""
+    vmi = kernel_vmi(NAME, arguments, **spec)
+    vmi["metadata"] |= {"namespace": NAMESPACE, "uid": UID}
+    devices = vmi["spec"]["domain"]["devices"]
+    devices["autoattachPodInterface"] = False
+    return kvnode.apply_defaults(vmi, "amd64")
+
+
+@dataclass
+class Pod:
+    """One launcher pod; made by :func:`launcher_pod`."""
+
+    directory: Path
+    first_process: int = 0
+    vmi: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def vmi_json(self) -> bytes:
+        """The VMI as requests carry it."""
+        return json.dumps(self.vmi).encode()
+
+    @property
+    def share(self) -> Path:
+        """The directory that agent and launcher share."""
+        return self.directory / "run/kubevirt"
+
+    @property
+    def socket(self) -> Path:
+        """The launcher's socket."""
+        return self.share / "sockets/launcher-sock"
+
+    @property
+    def serial(self) -> Path:
+        """The guest's serial log."""
+        return self.directory / "run/kubevirt-private" / UID / "virt-serial0-log"
+
+    @property
+    def log(self) -> str:
+        """The container's log."""
+        return (self.directory / "log.txt").read_text(errors="replace")
+
+    def pids(self) -> dict[str, int]:
+        """Role to process id on this machine, of those that live."""
+        return by_role(in_namespaces_of(self.first_process))
+
+    def kill(self, role: str) -> int:
+        """SIGKILL; returns the process id."""
+        pid = self.pids()[role]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def terminate(self) -> None:
+        """What the kubelet does when the pod is deleted."""
+        os.kill(self.first_process, signal.SIGTERM)
+
+    @property
+    def running(self) -> bool:
+        """Whether the container runs."""
+        return alive(self.first_process)
+
+    @property
+    def status(self) -> int:
+        """The container's exit status, once it has ended."""
+        return int((self.directory / "status").read_text())
+
+    def wait(self, seconds: float = 60) -> int:
+        """Wait for the container's end; returns its exit status."""
+        wait_until(lambda: not self.running, seconds, f"the end of the pod; its log:\n{self.log}")
+        return self.status
+
+    def assert_nothing_left(self, pids: Mapping[str, int]) -> None:
+        """No process of the VM, no mount and no socket of the launcher's is left."""
+        assert not any(alive(pid) for pid in pids.values())
+        assert mounts_below(self.directory) == []
+
+
+@contextlib.contextmanager
+def launcher_pod(
+    guest: Guest, cache: Path, *flags: str, environment: Mapping[str, str] | None = None, grace: int = 30
+) -> Iterator[Pod]:
+    """Start a launcher as the pod's template does; whatever becomes of it, nothing is left afterwards."""
+    directory = Path(tempfile.mkdtemp(prefix="kvp-"))
+    for part in ("run/kubevirt/container-disks", "run/dev-new", "etc", "lib", "log", "bin"):
+        (directory / part).mkdir(parents=True)
+    (directory / "etc/qemu.conf").write_text(_QEMU_CONF)
+    launcher = directory / "bin/virt-launcher"
+    launcher.write_text(
+        f"#!{sys.executable} -P\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "from kvnode.launcher.programs.launcher import main\nsys.exit(main())\n"
+    )
+    launcher.chmod(0o755)
+    arguments = ["--qemu-timeout", "60s", "--name", NAME, "--uid", UID, "--namespace", NAMESPACE]
+    arguments += ["--kubevirt-share-dir", "/var/run/kubevirt", "--allow-emulation"]
+    arguments += ["--container-disk-dir", "/var/run/kubevirt/container-disks"]
+    arguments += ["--grace-period-seconds", str(grace), "--hook-sidecars", "0", *flags]
+    start = "import sys; sys.argv[0] = '/run/kvnode/bin/virt-launcher-monitor'; "
+    start += "from kvnode.launcher.programs.monitor import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, *arguments]
+    # A shell in front would be the first process; so the monitor's parent is watched from outside for its status.
+    script = f"set -e\n{_DEVICES}\nexec {shlex.join(command)} 2>>/run/kvnode/log.txt"
+    kernel = Bind(str(guest.directory), "/run/kubevirt/container-disks/kernel-boot", read_only=True)
+    plan = Plan(str(directory), str(cache), (kernel,), False, ("sh", "-c", script))
+    (directory / "log.txt").touch()
+    pod = Pod(directory)
+    watcher = _start(plan, pod, {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})})
+    try:
+        yield pod
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pod.first_process, signal.SIGKILL)
+        watcher.wait(30)
+        left = sockets_below(directory / "run/kubevirt/sockets")
+        shutil.rmtree(directory, ignore_errors=True)
+        del left
+
+
+def _start(plan: Plan, pod: Pod, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start the sandbox under a process that adopts its first process and writes down how it ended."""
+    watcher = subprocess.Popen(
+        [sys.executable, "-m", "tests.launcher.pod.adopt", plan.to_json()], cwd=ROOT, env=dict(environment)
+    )
+    record = pod.directory / "first-process"
+    wait_until(record.exists, 20, "the pod's first process")
+    pod.first_process = int(record.read_text())
+    return watcher
