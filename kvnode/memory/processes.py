@@ -59,6 +59,9 @@ def role_of(arguments: list[str]) -> str:
             return "launcher-monitor"
         if ("-m", _LAUNCHER_MODULE) in pairwise(arguments[:6]):
             return "launcher"
+        # An entry point is a script that the interpreter is given, after its options.
+        script = next((argument for argument in arguments[1:6] if not argument.startswith("-")), "")
+        return _PROGRAMS.get(os.path.basename(script), "other")  # noqa: PTH119
     return "other"
 
 
