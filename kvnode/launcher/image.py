@@ -23,6 +23,8 @@ def run_tool(arguments: list[str], reason: str) -> bytes:
         raise LauncherError(reason, f"{arguments[0]} did not end within {_TIMEOUT:g} s") from None
     except OSError as error:
         raise LauncherError(reason, f"{arguments[0]} does not start: {error.strerror}") from None
+    except ValueError:
+        raise LauncherError(reason, f"{arguments[0]}: an argument holds what no argument can") from None
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"status {done.returncode}"]
         raise LauncherError(reason, f"{arguments[0]}: {lines[-1].removeprefix(arguments[0] + ': ')}")

@@ -71,6 +71,14 @@ def test_a_label_of_the_users(pod: Path) -> None:
     assert label(paths.SECRET_DISKS / "v.iso") == "MINE"
 
 
+@pytest.mark.parametrize("hostile", ["a\0b", "\ud800", "x" * 100])
+def test_a_label_that_no_image_can_have_is_an_error(hostile: str) -> None:
+    mounted(paths.SECRETS / "v", one="1")
+    with pytest.raises(LauncherError, match="xorrisofs: "):
+        config_disks.prepare(vmi("secret", {"volumeLabel": hostile}))
+    assert list(paths.SECRET_DISKS.iterdir()) == []
+
+
 def test_a_service_account_has_one_disk(pod: Path) -> None:
     mounted(paths.SERVICE_ACCOUNT, namespace="t")
     config_disks.prepare(vmi("serviceAccount", {"serviceAccountName": "default", "volumeLabel": "no"}))

@@ -97,9 +97,9 @@ def search_list(search: Sequence[str]) -> bytes:
 def _custom(custom: Mapping[str, Any]) -> dict[int, bytes]:
     options: dict[int, bytes] = {}
     if custom.get("tftpServerName"):
-        options[TFTP_SERVER] = str(custom["tftpServerName"]).encode()
+        options[TFTP_SERVER] = _text(custom["tftpServerName"])
     if custom.get("bootFileName"):
-        options[BOOT_FILE] = str(custom["bootFileName"]).encode()
+        options[BOOT_FILE] = _text(custom["bootFileName"])
     servers = b""
     for index, text in enumerate(custom.get("ntpServers") or []):
         address = parse_address(str(text))
@@ -110,5 +110,10 @@ def _custom(custom: Mapping[str, Any]) -> dict[int, bytes]:
         options[NTP_SERVERS] = servers
     for private in custom.get("privateOptions") or []:
         if private.get("option") in _PRIVATE:
-            options[private["option"]] = str(private.get("value", "")).encode()
+            options[int(private["option"])] = _text(private.get("value", ""))
     return options
+
+
+def _text(value: object) -> bytes:
+    # JSON can hold half a character, which UTF-8 cannot.
+    return str(value).encode("utf-8", "replace")

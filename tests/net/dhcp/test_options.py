@@ -78,6 +78,10 @@ def test_private_options_outside_their_range_are_passed_over() -> None:
     assert found[options.SUBNET_MASK] == bytes((255, 255, 255, 0))
 
 
+def test_half_a_character_is_no_crash() -> None:
+    assert build(custom={"bootFileName": "a\ud800"})[options.BOOT_FILE] == b"a?"
+
+
 @pytest.mark.parametrize("server", ["ntp.example", "fd00::1", "1.2.3", ""])
 def test_a_time_server_must_be_an_ipv4_address(server: str) -> None:
     with pytest.raises(DhcpError, match=r"dhcpOptions.ntpServers\[1\]"):
