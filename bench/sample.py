@@ -49,7 +49,7 @@ def typical_context() -> JsonObject:
         "smbios": {"manufacturer": "KubeVirt", "product": "None", "family": "KubeVirt"},
         "memBalloonStatsPeriod": 10,
         "domainAttachmentByInterface": {"default": "tap"},
-        "disksInfo": {f"disk-{i}": {"format": "qcow2"} for i in range(0, 16_000, 4)},
+        "disksInfo": {f"disk-{i}": {"format": "qcow2"} for i in range(0, 16_001, 4)},
     }
 
 

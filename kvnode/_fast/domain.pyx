@@ -128,6 +128,7 @@ cdef class Converter:
         cdef _Workspace work = workspace()
         cdef Py_ssize_t first, i, n
         cdef Py_ssize_t total = len(vmis)
+        cdef Py_ssize_t chunk = max(1, min(<Py_ssize_t>CHUNK, total // 16))  # a few for each thread, the larger the better
         cdef const char* json[CHUNK]
         cdef size_t size[CHUNK]
         cdef size_t end[CHUNK]
@@ -135,10 +136,10 @@ cdef class Converter:
         cdef const char* problem
         work.build.ctx = &self.data
         while True:
-            first = next(counter) * CHUNK
+            first = next(counter) * chunk
             if first >= total:
                 break
-            n = min(<Py_ssize_t>CHUNK, total - first)
+            n = min(chunk, total - first)
             for i in range(n):
                 item = <bytes?>vmis[first + i]
                 json[i] = PyBytes_AS_STRING(item)
@@ -165,7 +166,7 @@ cdef class Converter:
 
 
 cdef enum:
-    CHUNK = 32
+    CHUNK = 128
 
 
 # Below this many bytes of input the work is shorter than a change of threads is worth.

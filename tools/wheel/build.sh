@@ -17,7 +17,9 @@ say "tools"
 }
 
 say "source distribution, and the wheel from it"
-rm -rf $work/raw wheelhouse dist/kvnode-*
+rm -rf $work/raw $work/tree wheelhouse dist/kvnode-*
+mkdir -p $work/tree
+cp -r tests tools bench docs examples pyproject.toml setup.py $work/tree/
 PATH=$PWD/$work/tools/bin:$PATH $work/tools/bin/python -m build --outdir $work/raw >$work/build.log 2>&1 || {
   cat $work/build.log >&2
   exit 1
@@ -30,11 +32,9 @@ wheel=$(echo wheelhouse/*.whl)
 $work/tools/bin/auditwheel show "$wheel" | sed '/^$/d' >&2
 
 say "the library's tests, with the wheel alone"
-rm -rf $work/bare $work/tree
+rm -rf $work/bare
 "$python" -m venv $work/bare
 $work/bare/bin/pip install --quiet "$wheel" pytest hypothesis lxml
-mkdir -p $work/tree
-cp -r tests tools bench docs examples pyproject.toml setup.py $work/tree/
 cd $work/tree
 env -u PYTHONPATH ../bare/bin/python -m pytest -q -p no:cacheprovider -m "not integration" \
   tests/api tests/converter tests/fast tests/fuzz tests/spec tests/test_reference_cases_*.py
