@@ -47,9 +47,9 @@ def grow_images(vmi: Instance, domain: ET.Element) -> None:
             logger.warning("the image of %s cannot be grown: %s", name_of(disk), error)
 
 
-def grow_disks(vmi: Instance, domain: libvirt.virDomain, wanted: ET.Element, libvirt_version: int) -> None:
-    """Tell the running guest of claims that have grown. What fails is logged. Blocks."""
-    for disk in wanted.iterfind("devices/disk"):
+def grow_disks(vmi: Instance, domain: libvirt.virDomain, live: ET.Element, libvirt_version: int) -> None:
+    """Tell the running guest, ``live``, of claims that have grown. What fails is logged. Blocks."""
+    for disk in live.iterfind("devices/disk"):
         claim = claim_of(vmi, disk)
         source = Source.of(disk)
         if claim is None or not source.path:

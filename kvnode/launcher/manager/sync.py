@@ -173,12 +173,13 @@ class Synchronizer:
         networks: Sequence[str],
     ) -> None:
         changed = disks.sync_disks(domain, wanted, live, self._steps.set_modes)
-        growth.grow_disks(vmi, domain, wanted, self._libvirt_version())
         if vmi.running:
             interfaces.plug(domain, wanted, networks)
             changed |= bool(networks) | interfaces.sync_interfaces(domain, vmi, wanted, live)
         if changed:
-            self._statistics.aliases = _aliases(parse(domain.XMLDesc(0)))
+            live = parse(domain.XMLDesc(0))
+            self._statistics.aliases = _aliases(live)
+        growth.grow_disks(vmi, domain, live, self._libvirt_version())
 
 
 def _present_networks(vmi: Instance) -> list[str]:
