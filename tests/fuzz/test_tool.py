@@ -1,7 +1,6 @@
 """The fuzzer's own parts that need no compiler."""
 
 import re
-from pathlib import Path
 
 from tools.fuzz.__main__ import CORE, CORPUS, HERE, has_libfuzzer
 
@@ -18,8 +17,7 @@ def test_a_compiler_that_is_not_there_has_no_libfuzzer(tmp_path):
     assert not has_libfuzzer("no-such-compiler", tmp_path)
 
 
-def test_seeds_are_small_and_of_two_lines():
-    for seed in Path(CORPUS).iterdir():
-        source = seed.read_bytes()
-        assert len(source) < 16_384
-        assert source.count(b"\n") >= 1
+def test_seeds_are_small():
+    sizes = [seed.stat().st_size for seed in CORPUS.iterdir()]
+    assert len(sizes) > 20
+    assert max(sizes) < 16_384
