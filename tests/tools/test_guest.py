@@ -110,3 +110,10 @@ def test_it_boots_its_disk_by_uefi(guest: Guest, tmp_path: Path) -> None:
         *("-drive", f"if=pflash,format=raw,file={variables}"),
     )
     assert "UEFI boot" in text
+
+
+def test_its_network_is_there_when_it_says_up(guest: Guest) -> None:
+    network = ("-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n,mac=52:54:00:00:00:07")
+    text = boot(*by_kernel(guest, "kvnode.poweroff"), *network)
+    assert "kvnode-guest: nic eth0 52:54:00:00:00:07\n" in text
+    assert text.index("kvnode-guest: address eth0 10.0.2.15\n") < text.index("kvnode-guest: up")
