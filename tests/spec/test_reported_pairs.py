@@ -63,3 +63,11 @@ def test_more_vcpus_than_the_machine_takes(architecture: str, most: int) -> None
     assert warned(domain(cpu={"sockets": 1, "maxSockets": most + 1}), architecture) == [
         "domain.cpu.maxSockets"
     ]
+
+
+@pytest.mark.parametrize(("model", "warns"), [("virtio", False), ("e1000e", True), ("igb", True)])
+def test_passt_works_with_virtio_only(model: str, warns: bool) -> None:
+    card = {"name": "default", "passtBinding": {}, "model": model}
+    spec = devices(interfaces=[card])
+    fields = [cause.field for cause in warnings(vmi(spec), "amd64")]
+    assert fields == (["spec.domain.devices.interfaces[0].model"] if warns else [])

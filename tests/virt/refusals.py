@@ -36,6 +36,9 @@ class Refusal:
     until: int | None = None
     """First version of libvirt that takes it; None: none does."""
 
+    since: int = 0
+    """First version of libvirt that refuses it."""
+
     warned: bool = False
     """The VMI alone tells, and `kvnode.warnings` says so."""
 
@@ -44,7 +47,7 @@ class Refusal:
 
     def holds_for(self, libvirt_version: int) -> bool:
         """Tell whether that version of libvirt refuses it."""
-        return self.until is None or libvirt_version < self.until
+        return self.since <= libvirt_version and (self.until is None or libvirt_version < self.until)
 
 
 def matching(message: str, libvirt_version: int) -> Refusal | None:
@@ -132,6 +135,11 @@ def _user_network(domain: ET.Element) -> None:
                 interface.remove(child)
 
 
+def _virtio_model(domain: ET.Element) -> None:
+    for model in domain.iterfind("devices/interface[@type='vhostuser']/model"):
+        model.set("type", "virtio")
+
+
 def _without_display(domain: ET.Element) -> None:
     for device in domain.iterfind("devices/hostdev"):
         for name in ("display", "ramfb"):
@@ -206,13 +214,23 @@ REFUSALS = (
         warned=True,
     ),
     Refusal(
-        "More vCPUs than the machine takes",
-        VMI,
-        "Beyond 255, x86 needs an IOMMU with extended interrupt mode, which KubeVirt does not add; s390x ends at "
-        "248 and arm64 at 512. `maxSockets` counts.",
+        "More than 255 vCPUs on amd64",
+        LIBVIRT,
+        "They need an IOMMU with extended interrupt mode, which libvirt adds by itself since 10.10; QEMU 7.2 ends at 288. "
+        "`maxSockets` counts.",
         "vCPUs require extended interrupt mode|Maximum CPUs greater than",
         _one_cpu,
+        until=10_010_000,
         warned=True,
+    ),
+    Refusal(
+        "More vCPUs than the machine takes",
+        VMI,
+        "QEMU's machines end at 512 vCPUs on arm64 and at 248 on s390x. `maxSockets` counts.",
+        "Maximum CPUs greater than",
+        _one_cpu,
+        warned=True,
+        amd64=False,
     ),
     Refusal(
         "Timers of x86 elsewhere",
@@ -273,6 +291,15 @@ REFUSALS = (
         until=11_001_000,
     ),
     Refusal(
+        "passt with an emulated network card",
+        VMI,
+        "passt talks to a virtio card alone; KubeVirt admits every `model` beside `passtBinding`.",
+        "invalid model for interface of type 'vhostuser'",
+        _virtio_model,
+        since=11_001_000,
+        warned=True,
+    ),
+    Refusal(
         "SEV-SNP",
         LIBVIRT,
         "`<launchSecurity type='sev-snp'>` came with libvirt 10.5.",
@@ -303,7 +330,7 @@ REFUSALS = (
         "SEV and SEV-SNP on a machine without them",
         MACHINE,
         "QEMU offers them on AMD hosts that have them switched on.",
-        "SEV(-SNP)? launch security is not supported|launch security type .* not supported",
+        "(SEV(-SNP)?|'sev(-snp)?') launch security is not supported",
         _dropping("launchSecurity"),
     ),
     Refusal(
@@ -316,6 +343,10 @@ REFUSALS = (
 )
 
 
+def _short(version: int) -> str:
+    return f"{version // 1_000_000}.{version // 1000 % 1000}"
+
+
 def table() -> str:
     """The rows as a table in Markdown."""
     return "\n".join(_lines()) + "\n"
@@ -326,6 +357,6 @@ def _lines() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for row in REFUSALS:
         by = "define and schema" if row.schema else "define"
-        if row.until is not None:
-            by += f", before {row.until // 1_000_000}.{row.until // 1000 % 1000}"
+        by += f", before {_short(row.until)}" if row.until else ""
+        by += f", since {_short(row.since)}" if row.since else ""
         yield f"| {row.what} | {by} | {row.cause} | {'yes' if row.warned else ''} | {row.reason} |"

@@ -31,6 +31,16 @@ def check_macs(review: Review) -> None:
             review.invalid(path, f"is also that of interface {first}: give each its own")
 
 
+def check_passt_models(review: Review) -> None:
+    """libvirt connects passt to virtio cards only."""
+    for index, interface in enumerate(review.interfaces):
+        model = interface.get("model") or "virtio"
+        if "passtBinding" in interface and model != "virtio":
+            review.invalid(
+                f"{_INTERFACES}[{index}].model", f"is {shown(model)}: passt works with virtio only"
+            )
+
+
 def check_acpi_indexes(review: Review) -> None:
     """QEMU refuses an ACPI index that is too large or there twice; one below 1 counts as not set."""
     seen: dict[int, int] = {}
@@ -70,4 +80,4 @@ def check_panic_models(review: Review) -> None:
         seen.add(model)
 
 
-RULES = (check_macs, check_acpi_indexes, check_watchdog_action, check_panic_models)
+RULES = (check_macs, check_passt_models, check_acpi_indexes, check_watchdog_action, check_panic_models)
