@@ -216,7 +216,7 @@ REFUSALS = (
     Refusal(
         "More than 255 vCPUs on amd64",
         LIBVIRT,
-        "They need an IOMMU with extended interrupt mode, which libvirt adds by itself since 10.10; QEMU 7.2 ends at 288. "
+        "They need an IOMMU with extended interrupt mode, which libvirt adds since 10.10; QEMU 7.2 ends at 288. "
         "`maxSockets` counts.",
         "vCPUs require extended interrupt mode|Maximum CPUs greater than",
         _one_cpu,
