@@ -45,7 +45,9 @@ def as_json(instance: dict[str, Any]) -> bytes:
 class Pod:
     """One pod; :meth:`close` ends it and its guest."""
 
-    def __init__(self, binds: Sequence[Bind] = (), **options: Any) -> None:
+    def __init__(
+        self, binds: Sequence[Bind] = (), module: str = "tests.launcher.manager.pod_main", **options: Any
+    ) -> None:
         """Start it and wait for its socket; ``options`` are more of ManagerOptions."""
         self.directory = Path(tempfile.mkdtemp(prefix="kvnode-"))  # short: sockets lie in it
         self.run = self.directory / "run"
@@ -53,7 +55,7 @@ class Pod:
             (self.directory / part).mkdir()
         given = {"uid": UID, "allow_emulation": True, "kvm": False, "standalone": True, "vm_stats": True}
         made = ManagerOptions("default", "vm", **{**given, **options})
-        program = [sys.executable, "-P", "-m", "tests.launcher.manager.pod_main"]
+        program = [sys.executable, "-P", "-m", module]
         text = json.dumps(asdict(made), default=str)
         command = (sys.executable, "-I", "-S", str(MONITOR), "--", *program, text)
         plan = Plan(str(self.directory), str(self.directory / "cache"), tuple(binds), False, command)

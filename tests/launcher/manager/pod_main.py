@@ -44,8 +44,13 @@ async def run(options: ManagerOptions) -> None:
         daemon.stop()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Read the options and run."""
     log.set_up()
     raw = json.loads(sys.argv[1])
     raw["ovmf_path"] = Path(raw["ovmf_path"])
     asyncio.run(run(ManagerOptions(**raw)))
+
+
+if __name__ == "__main__":
+    main()
