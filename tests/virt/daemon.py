@@ -57,7 +57,11 @@ class LibvirtHost:
         self.connection = Connection("", lambda *_: None, lambda: None)
         socket = "virtqemud-sock" if shutil.which("virtqemud", path="/usr/sbin:/usr/bin") else "libvirt-sock"
         self.connection.uri = f"qemu+unix:///system?socket={self.run}/libvirt/{socket}"
-        self.connection.open(CONNECT_SECONDS)
+        try:
+            self.connection.open(CONNECT_SECONDS)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def raw(self) -> libvirt.virConnect:
