@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kvnode.agent import domain as states
 from kvnode.agent.domain import Domain
-from kvnode.agent.parts import LauncherState, Launchers, Queue
+from kvnode.agent.parts import Launchers, LauncherState, Queue
 from kvnode.agent.vmi import (
     MIGRATION_TARGET_ANNOTATION,
     Vmi,
-    annotations,
+    annotations_of,
     grace_seconds,
     is_final,
     is_running,
@@ -28,7 +28,7 @@ _ENDED_BADLY = ("Crashed", "Panicked")
 
 def is_migration_target(vmi: Vmi) -> bool:
     """Whether the VMI receives its guest from another cluster."""
-    return annotations(vmi).get(MIGRATION_TARGET_ANNOTATION) == "true"
+    return annotations_of(vmi).get(MIGRATION_TARGET_ANNOTATION) == "true"
 
 
 async def compute_phase(vmi: Vmi, domain: Domain | None, launchers: Launchers, queue: Queue) -> str:

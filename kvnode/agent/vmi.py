@@ -63,7 +63,7 @@ def uid_of(vmi: Mapping[str, Any]) -> str:
     return str(metadata(vmi).get("uid") or "")
 
 
-def annotations(vmi: Mapping[str, Any]) -> Mapping[str, str]:
+def annotations_of(vmi: Mapping[str, Any]) -> Mapping[str, str]:
     """Its annotations."""
     return metadata(vmi).get("annotations") or {}
 

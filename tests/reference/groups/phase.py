@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from kvnode.agent.domain import Domain
@@ -10,6 +9,7 @@ from kvnode.agent.errors import AgentError
 from kvnode.agent.parts import LauncherState
 from kvnode.agent.phase import compute_phase
 from tests.reference.common import Case, Outcome
+from tests.reference.groups._agent import drive
 
 #: What ``migration`` stands for: annotations and ``status.migrationState``.
 TARGET = {"kubevirt.io/create-migration-target": "true"}
@@ -35,7 +35,7 @@ class Launchers:
     def __init__(self, state: str | None):
         self._state = state
 
-    async def state(self, vmi):
+    async def state(self, _vmi):
         if self._state not in STATES:
             raise AgentError("some failure")
         return STATES[self._state]
@@ -47,7 +47,7 @@ class Queue:
     def __init__(self):
         self.calls = []
 
-    def add_after(self, key, delay):
+    def add_after(self, _key, delay):
         self.calls.append(f"queue.AddAfter:{delay:g}s")
 
 
@@ -59,7 +59,7 @@ def run(case: Case) -> Outcome:
     got: dict[str, Any] = {name: {} for name in names}
     for phase in row["by_phase"]:
         queue = Queue()
-        computed, failed = asyncio.run(_compute(row, phase, queue))
+        computed, failed = drive(_compute(row, phase, queue))
         got["by_phase"][phase] = computed
         if failed:
             got["error_for_phase"][phase] = True
