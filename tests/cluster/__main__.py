@@ -32,7 +32,9 @@ def _parser() -> argparse.ArgumentParser:
 
     up = verb("up", "Bring a cluster up and leave it running")
     up.add_argument("name", nargs="?", default=DEFAULT)
-    up.add_argument("--nodes", type=int, default=2, help="how many; 0 is the control plane alone (default: 2)")
+    up.add_argument(
+        "--nodes", type=int, default=2, help="how many; 0 is the control plane alone (default: 2)"
+    )
     up.add_argument("--audit", action="store_true", help="let the API server write audit.log")
     up.add_argument("--no-crds", action="store_true", help="do not install deploy/crds")
     up.add_argument("--if-absent", action="store_true", help="be content with one that is up already")

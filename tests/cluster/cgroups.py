@@ -34,7 +34,9 @@ def make(plan: Plan) -> None:
             root = hierarchy / plan.cgroup(node)
             root.mkdir(exist_ok=True)
             for name in ("cpuset.cpus", "cpuset.mems"):
-                if not unified() and (root / name).exists():  # empty in a new v1 group, where nothing may then run
+                if (
+                    not unified() and (root / name).exists()
+                ):  # empty in a new v1 group, where nothing may then run
                     (root / name).write_text((hierarchy / name).read_text())
 
 

@@ -64,7 +64,9 @@ class Cluster:
         """Plain calls as administrator."""
         return Api(self.server, self.ca, self.admin)
 
-    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
+    def request(
+        self, method: str, path: str, body: object = None, content_type: str = "application/json"
+    ) -> Any:
         """One call; see `Api.request`."""
         return self.api.request(method, path, body, content_type)
 

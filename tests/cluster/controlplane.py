@@ -98,7 +98,14 @@ def start(plan: Plan, credentials: Credentials, ports: Ports, processes: Process
     processes.start(
         "etcd",
         [
-            *(plan.programs["etcd"], "--data-dir", plan.root / "etcd", "--unsafe-no-fsync", "--log-level", "error"),
+            *(
+                plan.programs["etcd"],
+                "--data-dir",
+                plan.root / "etcd",
+                "--unsafe-no-fsync",
+                "--log-level",
+                "error",
+            ),
             *("--listen-client-urls", etcd, "--advertise-client-urls", etcd),
             *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
             *("--initial-cluster", f"default={peer}"),
@@ -179,7 +186,11 @@ def inside_ports() -> Ports:
 
 
 def wait_for(
-    done: Callable[[], bool], processes: Processes, what: str, seconds: float = READY_SECONDS, every: float = 0.1
+    done: Callable[[], bool],
+    processes: Processes,
+    what: str,
+    seconds: float = READY_SECONDS,
+    every: float = 0.1,
 ) -> None:
     """Wait until ``done``, while the processes live.
 

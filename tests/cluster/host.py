@@ -41,7 +41,9 @@ def check(nodes: int) -> None:
     if not nodes:
         return
     if os.geteuid() != 0:
-        raise ClusterError("nodes need root: they are made of namespaces and mounts (the control plane alone does not)")
+        raise ClusterError(
+            "nodes need root: they are made of namespaces and mounts (the control plane alone does not)"
+        )
     if not 1 <= nodes <= 9:
         raise ClusterError("a cluster has one to nine nodes")
     absent = [path for path in ("/dev/net/tun", "/sys/fs/cgroup") if not Path(path).exists()]

@@ -40,7 +40,9 @@ def standard_images() -> tuple[Path, Path]:
         root = Path(scratch) / "root.tar"
         _busybox_root(busybox, root)
         sleep = ["/bin/busybox", "sleep", "1000000000"]
-        for archive, reference, entrypoint in zip(archives, (PAUSE, BUSYBOX), (sleep, ["/bin/sh"]), strict=True):
+        for archive, reference, entrypoint in zip(
+            archives, (PAUSE, BUSYBOX), (sleep, ["/bin/sh"]), strict=True
+        ):
             partial = Path(scratch) / archive.name
             write_archive(root, partial, reference, entrypoint)
             partial.rename(archive)

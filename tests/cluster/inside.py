@@ -29,7 +29,14 @@ def main(directory: Path, listener: int) -> int:
     processes = Processes(directory / "logs")
     try:
         _network(plan)
-        relay = [sys.executable, "-m", "tests.cluster.relay", str(listener), CONTROL_ADDRESS, str(INSIDE_PORT)]
+        relay = [
+            sys.executable,
+            "-m",
+            "tests.cluster.relay",
+            str(listener),
+            CONTROL_ADDRESS,
+            str(INSIDE_PORT),
+        ]
         processes.start("relay", relay, fds=(listener,))
         os.close(listener)
         credentials = _credentials(plan)
@@ -57,8 +64,14 @@ def _credentials(plan: Plan) -> Credentials:
 
     authority = Authority.__new__(Authority)
     authority.directory, authority.ca = pki, pair("ca")
-    names = ("apiserver", "admin", "kubelet-client", "front-proxy")
-    return Credentials(authority, *map(pair, names), pki / "service-account.key")
+    return Credentials(
+        authority,
+        server=pair("apiserver"),
+        admin=pair("admin"),
+        kubelet_client=pair("kubelet-client"),
+        front_proxy=pair("front-proxy"),
+        service_account_key=pki / "service-account.key",
+    )
 
 
 def run(*argv: str) -> None:
@@ -122,7 +135,11 @@ def _allow_proxy(api: Api) -> None:
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-proxier"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "system:node-proxier",
+        },
         "subjects": [{"kind": "User", "name": "system:kube-proxy", "apiGroup": "rbac.authorization.k8s.io"}],
     }
     api.apply(role, f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{name}")

@@ -38,7 +38,7 @@ def main(directory: Path, node: str) -> int:
         run("mount", "--bind", str(own), path)
     for path in ("/run/netns", "/run/lock"):
         Path(path).mkdir()
-    commands = {
+    commands: dict[str, list[str | Path]] = {
         "containerd": [plan.programs["containerd"], "--config", _containerd(plan, root)],
         "kubelet": [
             *(plan.programs["kubelet"], "--config", _kubelet(plan, root, node)),
@@ -48,15 +48,17 @@ def main(directory: Path, node: str) -> int:
         "kube-proxy": [plan.programs["kube-proxy"], "--config", _proxy(plan, root, node)],
     }
     # containerd finds its shim there, and runc.
-    path = {"PATH": f"{Path(plan.programs['containerd']).parent}:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}
-    processes.start("containerd", commands["containerd"], path)
+    environment = {
+        "PATH": f"{Path(plan.programs['containerd']).parent}:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+    }
+    processes.start("containerd", commands["containerd"], environment)
     _import_images(plan, processes)
-    processes.start("kubelet", commands["kubelet"], path)
-    processes.start("kube-proxy", commands["kube-proxy"], path)
+    processes.start("kubelet", commands["kubelet"], environment)
+    processes.start("kube-proxy", commands["kube-proxy"], environment)
     while True:
         ended = wait_reaping(processes)
         time.sleep(0.5)
-        processes.start(ended, commands[ended], path)
+        processes.start(ended, commands[ended], environment)
 
 
 def _import_images(plan: Plan, processes: Processes) -> None:

@@ -30,7 +30,9 @@ class Authority:
         extensions = ["-addext", "keyUsage=critical,keyCertSign,digitalSignature,cRLSign"]
         _request(self.ca, "/CN=kvnode test cluster", extensions)
 
-    def issue(self, name: str, user: str, groups: tuple[str, ...] = (), addresses: tuple[str, ...] = ()) -> Pair:
+    def issue(
+        self, name: str, user: str, groups: tuple[str, ...] = (), addresses: tuple[str, ...] = ()
+    ) -> Pair:
         """A certificate for ``user`` in ``groups``, good for client and, with ``addresses``, server.
 
         Addresses are openssl's alternative names: ``IP:127.0.0.1``, ``DNS:localhost``.
@@ -53,7 +55,17 @@ class Authority:
 
 def _request(pair: Pair, subject: str, arguments: list[str]) -> None:
     _openssl(
-        *("req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", DAYS),
+        *(
+            "req",
+            "-x509",
+            "-nodes",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-days",
+            DAYS,
+        ),
         *("-keyout", str(pair.key), "-out", str(pair.certificate), "-subj", subject, *arguments),
     )
 

@@ -25,7 +25,11 @@ class Processes:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(
-        self, name: str, argv: Sequence[str | Path], environment: dict[str, str] | None = None, fds: tuple[int, ...] = ()
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        environment: dict[str, str] | None = None,
+        fds: tuple[int, ...] = (),
     ) -> None:
         """Start one; ``environment`` is added to ours, ``fds`` are inherited."""
         with (self.logs / f"{name}.log").open("ab") as log:
@@ -48,7 +52,9 @@ class Processes:
         """The last line that a child wrote that says something."""
         text = (self.logs / f"{name}.log").read_text(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        telling = [line for line in lines if line.startswith(("E", "F", "error", "Error", '{"level":"fatal"'))]
+        telling = [
+            line for line in lines if line.startswith(("E", "F", "error", "Error", '{"level":"fatal"'))
+        ]
         return (telling or lines or ["it wrote nothing"])[-1][:400]
 
     def stop(self, grace: float = 0.0) -> None:

@@ -1,0 +1,194 @@
+"""The names that wait for their turn.
+
+A name is in the queue once however often it is added; one that is added while it is worked on comes again after
+that. Failed names return with growing delay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from kvnode.kube.backoff import ItemBackoff
+from kvnode.kube.ratelimit import TokenBucket
+
+logger = logging.getLogger(__name__)
+
+
+class ShutDown(Exception):  # noqa: N818 — an end, not an error
+    """The queue was shut down and is empty."""
+
+
+class WorkQueue:
+    """Names for workers, in one event loop, whose clock is the queue's.
+
+    The delay of a failed name is the longer of its own (5 ms, doubled each time, at most 1000 s) and its turn in a
+    bucket that all share (10 a second, burst 100): `client-go` util/workqueue/default_rate_limiters.go.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base: float = 0.005,
+        cap: float = 1000.0,
+        rate: float = 10.0,
+        burst: int = 100,
+    ) -> None:
+        """`name` is for logs and metrics. To be made inside the event loop."""
+        self.name = name
+        self._loop = asyncio.get_running_loop()
+        self._backoff: ItemBackoff[str] = ItemBackoff(base, cap)
+        self._bucket = TokenBucket(rate, burst, self._loop.time)
+        self._ready: deque[str] = deque()
+        self._dirty: set[str] = set()
+        self._working: set[str] = set()
+        self._due: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._stopped = False
+
+    def __len__(self) -> int:
+        """Names that could be worked on now."""
+        return len(self._ready)
+
+    @property
+    def delayed(self) -> int:
+        """Names that wait for their time."""
+        return len(self._due)
+
+    def add(self, key: str) -> None:
+        """Put a name in, unless it is in."""
+        if self._stopped or key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._working:
+            self._ready.append(key)
+            self._wake()
+
+    def add_after(self, key: str, delay: float) -> None:
+        """Put a name in after ``delay`` seconds; the earliest of several such times counts."""
+        if delay <= 0:
+            self.add(key)
+            return
+        due = self._loop.time() + delay
+        if self._stopped or self._due.get(key, due + 1) <= due:
+            return
+        self._due[key] = due
+        heapq.heappush(self._heap, (due, key))
+        self._arm()
+
+    def add_rate_limited(self, key: str) -> float:
+        """Put a name that failed in after its delay, which is the answer in seconds."""
+        delay = max(self._backoff.next(key), self._bucket.reserve())
+        self.add_after(key, delay)
+        return delay
+
+    def forget(self, key: str) -> None:
+        """The name was worked on with success: its next failure is its first."""
+        self._backoff.forget(key)
+
+    def failures(self, key: str) -> int:
+        """How often the name failed since then."""
+        return self._backoff.failures(key)
+
+    async def get(self) -> str:
+        """The next name; `done` must be called for it.
+
+        Raises:
+            ShutDown: there will be none.
+        """
+        while not self._ready:
+            if self._stopped:
+                raise ShutDown
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled():
+                    self._wake()  # it was meant for us: let another have it
+                elif waiter in self._waiters:
+                    self._waiters.remove(waiter)
+                raise
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._working.add(key)
+        return key
+
+    def done(self, key: str) -> None:
+        """The name has been worked on, whatever came of it."""
+        self._working.discard(key)
+        if key in self._dirty:  # added meanwhile
+            self._ready.append(key)
+            self._wake()
+
+    def shut_down(self) -> None:
+        """Take nothing more; what is ready is still given out."""
+        self._stopped = True
+        if self._timer:
+            self._timer.cancel()
+        self._due.clear()
+        self._heap.clear()
+        while self._waiters:
+            self._wake()
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _arm(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if self._heap:
+            self._timer = self._loop.call_at(self._heap[0][0], self._release)
+
+    def _release(self) -> None:
+        now = self._loop.time()
+        while self._heap and self._heap[0][0] <= now:
+            due, key = heapq.heappop(self._heap)
+            if self._due.get(key) == due:  # not one that an earlier time replaced
+                del self._due[key]
+                self.add(key)
+        self._arm()
+
+
+Reconcile = Callable[[str], Awaitable[None]]
+
+
+async def work(queue: WorkQueue, workers: int, reconcile: Reconcile) -> None:
+    """Work on the queue's names with so many workers until it is shut down.
+
+    An exception of ``reconcile`` is logged and brings the name back with growing delay.
+    """
+
+    async def worker() -> None:
+        while True:
+            try:
+                key = await queue.get()
+            except ShutDown:
+                return
+            try:
+                await reconcile(key)
+            except Exception as error:  # any failure means the same: once more
+                delay = queue.add_rate_limited(key)
+                logger.info(
+                    "%s: %s failed, again in %.3f s: %s", queue.name, key, delay, error or repr(error)
+                )
+                logger.debug("%s: %s", queue.name, key, exc_info=error)
+            else:
+                queue.forget(key)
+            finally:
+                queue.done(key)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(workers):
+            group.create_task(worker())

@@ -1,0 +1,51 @@
+"""pytest fixtures: import them into a conftest.py."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.cluster import Cluster, up
+from tests.cluster.errors import ClusterError
+
+
+def _say(line: str) -> None:
+    print(f"cluster: {line}", file=sys.stderr, flush=True)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[Cluster]:
+    """A real API server with the project's definitions, on loopback, of this run alone."""
+    cluster = up(_say)
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture(scope="session")
+def two_nodes() -> Iterator[Cluster]:
+    """A whole cluster of two nodes, of this run alone; needs root."""
+    cluster = up(_say, nodes=2)
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture
+def namespace(control_plane: Cluster) -> str:
+    """A fresh namespace with a service account that pods run as; no controller manager will make it one."""
+    return make_namespace(control_plane)
+
+
+def make_namespace(cluster: Cluster, name: str = "") -> str:
+    """Make a namespace (with a name of its own if none is given) and see that pods can be made in it."""
+    name = name or f"test-{secrets.token_hex(4)}"
+    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    try:
+        account = {"metadata": {"name": "default"}}
+        cluster.request("POST", f"/api/v1/namespaces/{name}/serviceaccounts", account)
+    except ClusterError as error:
+        if "409" not in str(error):  # a controller manager was quicker
+            raise
+    return name

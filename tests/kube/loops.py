@@ -1,0 +1,80 @@
+"""Run asynchronous tests: in real time, or in a loop whose clock jumps to whatever is due next."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import heapq
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+LIMIT = 60.0
+"""Seconds that a test in real time may take."""
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop that never waits: when nothing can run, its time is that of the next timer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._virtual = 1000.0
+
+    def time(self) -> float:
+        """The loop's seconds."""
+        return self._virtual
+
+    def _run_once(self) -> None:
+        timers: list[Any] = self._scheduled  # type: ignore[attr-defined]
+        while timers and timers[0].cancelled():
+            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+            heapq.heappop(timers)._scheduled = False
+        if timers and not self._ready:  # type: ignore[attr-defined]
+            self._virtual = max(self._virtual, timers[0].when())
+        super()._run_once()  # type: ignore[misc]
+
+
+def virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run a test in a `VirtualTimeLoop`."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(test(*args, **kwargs))  # type: ignore[arg-type]
+
+    return run
+
+
+def real_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run a test in an ordinary loop, for a minute at most."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        async def limited() -> None:
+            async with asyncio.timeout(LIMIT):
+                await test(*args, **kwargs)
+
+        asyncio.run(limited())
+
+    return run
+
+
+async def settle(turns: int = 20) -> None:
+    """Let everything run that can."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait until a condition holds.
+
+    Raises:
+        TimeoutError: it does not after so many seconds.
+    """
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def now() -> float:
+    """The running loop's time."""
+    return asyncio.get_running_loop().time()

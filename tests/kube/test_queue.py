@@ -1,0 +1,152 @@
+"""The work queue."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kvnode.kube.queue import ShutDown, WorkQueue, work
+from tests.kube.loops import now, settle, virtual_time
+
+
+async def drained(queue: WorkQueue) -> list[str]:
+    """All names that are ready, each done with at once."""
+    keys = []
+    while len(queue):
+        keys.append(await queue.get())
+        queue.done(keys[-1])
+    return keys
+
+
+@virtual_time
+async def test_a_name_is_in_once_and_in_order() -> None:
+    queue = WorkQueue("q")
+    for key in ("a", "b", "a"):
+        queue.add(key)
+    assert await drained(queue) == ["a", "b"]
+
+
+@virtual_time
+async def test_a_name_added_while_it_is_worked_on_comes_again_after() -> None:
+    queue = WorkQueue("q")
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done("a")
+    assert await drained(queue) == ["a"]
+    assert len(queue) == 0
+
+
+@virtual_time
+async def test_a_delayed_name_comes_in_its_time() -> None:
+    queue = WorkQueue("q")
+    start = now()
+    queue.add_after("late", 7)
+    queue.add_after("soon", 2)
+    assert len(queue) == 0
+    assert await queue.get() == "soon"
+    assert now() - start == pytest.approx(2)
+    assert await queue.get() == "late"
+    assert now() - start == pytest.approx(7)
+
+
+@virtual_time
+async def test_the_earliest_of_several_times_counts() -> None:
+    queue = WorkQueue("q")
+    start = now()
+    queue.add_after("a", 9)
+    queue.add_after("a", 3)
+    queue.add_after("a", 5)
+    assert queue.delayed == 1
+    assert await queue.get() == "a"
+    assert now() - start == pytest.approx(3)
+    queue.done("a")
+    await asyncio.sleep(20)
+    assert len(queue) == 0
+
+
+@virtual_time
+async def test_no_delay_is_now() -> None:
+    queue = WorkQueue("q")
+    queue.add_after("a", 0)
+    assert len(queue) == 1
+
+
+@virtual_time
+async def test_failures_wait_longer_each_time_until_forgotten() -> None:
+    queue = WorkQueue("q")
+    assert [queue.add_rate_limited("a") for _ in range(3)] == pytest.approx([0.005, 0.01, 0.02])
+    assert queue.failures("a") == 3
+    queue.forget("a")
+    assert queue.failures("a") == 0
+    assert queue.add_rate_limited("a") == pytest.approx(0.005)
+
+
+@virtual_time
+async def test_many_that_fail_share_ten_a_second_after_a_hundred() -> None:
+    queue = WorkQueue("q")
+    delays = [queue.add_rate_limited(f"k{number}") for number in range(120)]
+    assert max(delays[:100]) == pytest.approx(0.005)
+    assert delays[100] == pytest.approx(0.1)
+    assert delays[119] == pytest.approx(2.0)
+
+
+@virtual_time
+async def test_a_cancelled_worker_loses_no_name() -> None:
+    queue = WorkQueue("q")
+    first = asyncio.create_task(queue.get())
+    second = asyncio.create_task(queue.get())
+    await settle()
+    queue.add("a")
+    first.cancel()
+    assert await second == "a"
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+@virtual_time
+async def test_shut_down_gives_out_what_is_ready_and_no_more() -> None:
+    queue = WorkQueue("q")
+    idle = WorkQueue("idle")
+    waiting = asyncio.create_task(idle.get())
+    await settle()
+    queue.add("a")
+    queue.add_after("b", 1)
+    for one in (queue, idle):
+        one.shut_down()
+    queue.add("c")
+    assert await queue.get() == "a"
+    with pytest.raises(ShutDown):
+        await queue.get()
+    with pytest.raises(ShutDown):
+        await waiting
+
+
+@virtual_time
+async def test_workers_bring_back_what_fails_and_never_share_a_name() -> None:
+    queue = WorkQueue("q")
+    calls: list[str] = []
+    busy: set[str] = set()
+
+    async def reconcile(key: str) -> None:
+        assert key not in busy
+        busy.add(key)
+        await asyncio.sleep(0.5)
+        busy.remove(key)
+        calls.append(key)
+        if key == "bad" and calls.count("bad") < 4:
+            raise ValueError("not yet")
+
+    for key in ("good", "bad", "other"):
+        queue.add(key)
+    working = asyncio.create_task(work(queue, 3, reconcile))
+    await asyncio.sleep(0.1)
+    queue.add("good")
+    await asyncio.sleep(60)
+    queue.shut_down()
+    await working
+    assert sorted(calls) == ["bad"] * 4 + ["good"] * 2 + ["other"]
+    assert queue.failures("bad") == 0
