@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import sys
 import tempfile
@@ -218,7 +219,13 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=40, help="interleaved rounds (40)")
     args = parser.parse_args()
     few = max(5, args.rounds // 4)
-    facts: Facts = {"machine": machine(), **headline(args.rounds), **against_lxml(few), **by_size(few)}
+    facts: Facts = {
+        "machine": machine(),
+        "load": os.getloadavg()[0],
+        **headline(args.rounds),
+        **against_lxml(few),
+        **by_size(few),
+    }
     facts |= {**threads(args.rounds), **costs(), **by_section()}
     PAGE.write_text(TEMPLATE.read_text().format_map(facts))
     ratio = facts["ratio"]
