@@ -10,6 +10,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from kvnode.virt.adapt import LIBVIRT_RULES, STANDALONE_RULES, VERSION_RULES
+
 VMI = "the VMI"
 LIBVIRT = "the libvirt"
 MACHINE = "the machine"
@@ -348,8 +350,18 @@ def _short(version: int) -> str:
 
 
 def table() -> str:
-    """The rows as a table in Markdown."""
-    return "\n".join(_lines()) + "\n"
+    """The rows as a table in Markdown, and the rules of adapting as another."""
+    return "\n".join([*_lines(), "", "## What adapting changes", "", *_rule_lines()]) + "\n"
+
+
+def _rule_lines() -> Iterator[str]:
+    yield "| Rule | For | Why |"
+    yield "|---|---|---|"
+    for rule in (*LIBVIRT_RULES, *VERSION_RULES):
+        versions = f"libvirt before {_short(rule.until)}" if rule.until else "every libvirt"
+        yield f"| `{rule.name}` | {versions} | {rule.why}. |"
+    for rule in STANDALONE_RULES:
+        yield f"| `{rule.name}` | standalone mode | {rule.why}. |"
 
 
 def _lines() -> Iterator[str]:
