@@ -20,7 +20,7 @@ from kvnode.virt.errors import VirtError
 Answer = TypeVar("Answer")
 
 #: Threads for calls to libvirt: one that hangs does not hold up the others.
-THREADS = 4
+THREADS = 2
 #: Seconds between looks at the connection when nothing was heard (``cmd/virt-launcher/virt-launcher.go:131``).
 WATCH_SECONDS = 10.0
 #: Seconds that one attempt to connect again may take, and the pause before the next.

@@ -23,6 +23,8 @@ from kvnode.launcher.pod.firmware_log import FirmwareLog
 from kvnode.launcher.pod.link import Link
 from kvnode.launcher.pod.options import PodOptions
 from kvnode.launcher.pod.qemu_process import QemuProcess
+from kvnode.launcher.pod.supervise import Supervised
+from kvnode.launcher.pod.trim import trim_memory
 from kvnode.launcher.pod.watcher import Reading, Watcher
 from kvnode.launcher.server.commands import Commands
 from kvnode.launcher.server.serve import serve
@@ -31,6 +33,8 @@ from kvnode.rpc.server import Server
 
 #: Seconds that the libvirt daemon may take to answer first: it probes QEMU, which takes long on a busy machine.
 CONNECT_SECONDS = 60.0
+#: Times that the daemon may be started before it answers for the first time.
+MOST_STARTS = 3
 #: The launcher's socket while it starts, and once it can be used: the new name is what the agent looks for.
 INIT_SOCKET, READY_SOCKET = "launcher-init-sock", "launcher-sock"
 #: Seconds between looks for a domain, should its event have been missed.
@@ -41,6 +45,8 @@ FINAL_SECONDS, FINAL_AFTER_KILL_SECONDS = 15.0, 30.0
 KILL_SECONDS = 10.0
 #: Seconds between two presses of the power button of a VM that no agent drives.
 PRESS_SECONDS = 5.0
+#: Seconds after the guest's start until what the start needed is given back.
+TRIM_SECONDS = 5.0
 #: A VMI, as JSON, that is started without an agent (``pkg/virt-launcher/standalone``).
 STANDALONE_VARIABLE = "STANDALONE_VMI"
 
@@ -48,10 +54,11 @@ STANDALONE_VARIABLE = "STANDALONE_VMI"
 class Session:
     """One run of the launcher."""
 
-    def __init__(self, options: PodOptions, uri: str, stop: asyncio.Event) -> None:
-        """Put the parts together; ``stop`` is set when the VM is to be stopped."""
+    def __init__(self, options: PodOptions, uri: str, daemon: Supervised, stop: asyncio.Event) -> None:
+        """Put the parts together; ``daemon`` serves ``uri``; ``stop`` is set when the VM is to be stopped."""
         subject = options.subject
         self._options = options
+        self._daemon = daemon
         self._stop = stop
         self._metadata = MetadataCache()
         self._store = AgentStore()
@@ -80,18 +87,22 @@ class Session:
         reference = {"name": subject.name, "namespace": subject.namespace, "uid": subject.uid}
         self._vmi = Instance.read(json.dumps({"metadata": reference}).encode())
         self._server: Server | None = None
+        self._trimmed = False
         self._background: set[asyncio.Task[Any]] = set()
 
     async def run(self) -> int:
         """Serve until the VM has ended; raises LauncherError, VirtError or OSError when it cannot go on."""
         try:
             self._firmware.start()
-            await self._link.start(CONNECT_SECONDS)
+            await self._connect()
             self._notifier.start()
             self._watcher.start()
-            self._server = await serve(self._options.sockets / INIT_SOCKET, self._commands, owner=_owner())
+            self._server = await serve(
+                self._options.sockets / INIT_SOCKET, self._commands, self._manager.memory_report, _owner()
+            )
             self._server.move(self._options.sockets / READY_SOCKET)
             logger.info("ready")
+            trim_memory()
             await self._start_standalone()
             if await self._wait_for_domain():
                 await self._follow()
@@ -99,6 +110,18 @@ class Session:
             return 0
         finally:
             await self._close()
+
+    async def _connect(self) -> None:
+        """Connect to the daemon; raises LauncherError when it does not even stay, VirtError when it is silent."""
+        connecting = asyncio.ensure_future(self._link.start(CONNECT_SECONDS))
+        while not (await asyncio.wait([connecting], timeout=0.2))[0]:
+            if self._daemon.starts > MOST_STARTS:
+                connecting.cancel()
+                raise LauncherError(
+                    "LibvirtMissing",
+                    f"{self._daemon.name} ends as soon as it is started; see its messages above",
+                )
+        await connecting
 
     async def _close(self) -> None:
         if self._server is not None:
@@ -200,6 +223,9 @@ class Session:
 
     def _on_reading(self, reading: Reading) -> None:
         self._poller.run_while(reading.agent_answers)
+        if not self._trimmed and reading.state == "Running":
+            self._trimmed = True
+            asyncio.get_running_loop().call_later(TRIM_SECONDS, trim_memory)
 
     async def _on_ping_failed(self) -> None:
         self._notifier.k8s_event(WARNING, "GuestAgentPingFailed", "the guest agent does not answer a probe")

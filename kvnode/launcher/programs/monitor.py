@@ -24,6 +24,7 @@ DEFAULT_DISKS = "/var/run/kubevirt/container-disks"
 def main(argv: Sequence[str] | None = None) -> int:
     """Become the monitor; returns only when that fails."""
     command = monitor_command(sys.argv[1:] if argv is None else list(argv), Path(sys.argv[0]))
+    os.environ.setdefault("MALLOC_ARENA_MAX", "1")  # the launcher's threads wait; they need no heap each
     if os.geteuid() != 0:
         with contextlib.suppress(OSError):  # a pod that was not given it: only port 67 is closed to it then
             raise_net_bind_service()

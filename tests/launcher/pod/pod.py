@@ -16,12 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import libvirt
+import libvirt_qemu
+
 import kvnode
 from kvnode.memory.processes import by_role, in_namespaces_of
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
 from kvnode.standalone.sandbox import Bind, Plan
 from tests.conftest import Guest
-from tests.standalone.helpers import alive, kernel_vmi, mounts_below, sockets_below, wait_until
+from tests.standalone.helpers import alive, kernel_vmi, mounts_below, wait_until
 
 ROOT = Path(kvnode.__file__).parent.parent
 NAMESPACE, NAME, UID = "default", "pod", "1f3c1a0e-5c53-4a3f-8a5a-7d0a6b0c9d11"
@@ -103,6 +106,17 @@ class Pod:
         os.kill(pid, signal.SIGKILL)
         return pid
 
+    def monitor_command(self, command: str) -> None:
+        """Run a command of QEMU's own monitor."""
+        sockets = (self.directory / "run/libvirt" / name for name in ("virtqemud-sock", "libvirt-sock"))
+        socket = next(path for path in sockets if path.exists())
+        connection = libvirt.open(f"qemu+unix:///system?socket={socket}")
+        try:
+            domain = connection.lookupByName(f"{NAMESPACE}_{NAME}")
+            libvirt_qemu.qemuMonitorCommand(domain, command, libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP)
+        finally:
+            connection.close()
+
     def terminate(self) -> None:
         """What the kubelet does when the pod is deleted."""
         os.kill(self.first_process, signal.SIGTERM)
@@ -119,7 +133,7 @@ class Pod:
 
     def wait(self, seconds: float = 60) -> int:
         """Wait for the container's end; returns its exit status."""
-        wait_until(lambda: not self.running, seconds, f"the end of the pod; its log:\n{self.log}")
+        wait_until((self.directory / "status").exists, seconds, f"the end of the pod; its log:\n{self.log}")
         return self.status
 
     def assert_nothing_left(self, pids: Mapping[str, int]) -> None:
@@ -130,13 +144,20 @@ class Pod:
 
 @contextlib.contextmanager
 def launcher_pod(
-    guest: Guest, cache: Path, *flags: str, environment: Mapping[str, str] | None = None, grace: int = 30
+    guest: Guest,
+    cache: Path,
+    *flags: str,
+    environment: Mapping[str, str] | None = None,
+    grace: int = 30,
+    daemon_conf: str = 'log_outputs = "3:stderr"\n',
 ) -> Iterator[Pod]:
     """Start a launcher as the pod's template does; whatever becomes of it, nothing is left afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="kvp-"))
     for part in ("run/kubevirt/container-disks", "run/dev-new", "etc", "lib", "log", "bin"):
         (directory / part).mkdir(parents=True)
     (directory / "etc/qemu.conf").write_text(_QEMU_CONF)
+    for name in ("virtqemud.conf", "libvirtd.conf"):
+        (directory / "etc" / name).write_text(daemon_conf)
     launcher = directory / "bin/virt-launcher"
     launcher.write_text(
         f"#!{sys.executable} -P\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
@@ -163,9 +184,7 @@ def launcher_pod(
         with contextlib.suppress(ProcessLookupError):
             os.kill(pod.first_process, signal.SIGKILL)
         watcher.wait(30)
-        left = sockets_below(directory / "run/kubevirt/sockets")
         shutil.rmtree(directory, ignore_errors=True)
-        del left
 
 
 def _start(plan: Plan, pod: Pod, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -3,47 +3,207 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import time
 from pathlib import Path
 
 import pytest
 
+from kvnode.rpc.errors import RpcError
+from kvnode.rpc.memory import get_memory_report
 from tests.conftest import Guest
 from tests.launcher.agent import FakeAgent
-from tests.launcher.pod.pod import OPTIONS, launcher_pod, pod_vmi
+from tests.launcher.pod.driving import booted, drive, ended, is_running, marked, start
+from tests.launcher.pod.pod import OPTIONS, UID, Pod, launcher_pod, pod_vmi
 from tests.standalone.helpers import wait_for_text, wait_until
 
 pytestmark = pytest.mark.integration
 
+#: The reference's own launcher has 73 MB resident with its monitor, 62 proportional.
+RESIDENT_MB, PROPORTIONAL_MB, MONITOR_MB = 65, 52, 12
 
-def test_first(guest: Guest, libvirt_cache: Path) -> None:
-    agent = None
-    began = time.monotonic()
+
+def memory_of(pid: int) -> tuple[float, float]:
+    """Resident and proportional size of a process, in MB."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    rss, pss = (int(re.findall(rf"^{name}:\s+(\d+) kB", text, re.M)[0]) for name in ("Rss", "Pss"))
+    return rss * 1024 / 1e6, pss * 1024 / 1e6
+
+
+async def check_memory(pod: Pod, agent: FakeAgent) -> None:
+    """Launcher and monitor with one VM running, after a life's usual requests."""
+    async with agent.commands() as client:
+        for _ in range(3):
+            await client.sync(pod.vmi_json, OPTIONS)
+            await client.ping()
+            assert await client.domain()
+            assert await client.domain_stats()
+    sizes = {role: memory_of(pod.pids()[role]) for role in ("launcher", "launcher-monitor")}
+    print({role: tuple(round(size, 1) for size in both) for role, both in sizes.items()})
+    assert sizes["launcher-monitor"][0] <= MONITOR_MB
+    assert sum(resident for resident, _ in sizes.values()) <= RESIDENT_MB, sizes
+    assert sum(proportional for _, proportional in sizes.values()) <= PROPORTIONAL_MB, sizes
+
+
+def test_a_whole_life(guest: Guest, libvirt_cache: Path) -> None:
     with launcher_pod(guest, libvirt_cache) as pod:
-        try:
-            wait_until(pod.socket.exists, 30, "the socket")
-            print("socket after", time.monotonic() - began)
+        pod.vmi = pod_vmi()
 
-            async def body() -> None:
-                nonlocal agent
-                async with FakeAgent(pod.share, obedient=True) as agent:
-                    pod.vmi = pod_vmi()
-                    agent.vmi = pod.vmi_json
-                    async with agent.commands() as client:
-                        t = time.monotonic()
-                        await client.sync(pod.vmi_json, OPTIONS)
-                        print("sync", time.monotonic() - t)
-                    await agent.until(lambda h: h.state == ("Running", "Unknown"), "running")
-                    await asyncio.to_thread(wait_for_text, pod.serial, "kvnode-guest: up after")
-                    pids = pod.pids()
-                    print(pids)
-                    await agent.until(lambda h: h.kind != "EVENT" and h.content["Status"]["OSInfo"]["KernelRelease"], "os info", 20)
-                    pod.terminate()
-                    await agent.until(lambda h: h.gone, "gone")
-                    assert await asyncio.to_thread(pod.wait) == 0
-                    pod.assert_nothing_left(pids)
+        async def scenario(agent: FakeAgent) -> None:
+            assert not (pod.share / "sockets/launcher-init-sock").exists(), "renamed when it can be used"
+            assert pod.socket.stat().st_mode & 0o007 == 0, "for root and the launcher's user alone"
+            (pod.share / "container-disks/disk_0.sock").touch()
+            await start(pod, agent)
+            first = agent.heard[0]
+            assert (first.kind, first.state) == ("ADDED", ("Shutoff", "Unknown"))
+            running = await agent.until(is_running, "that the guest runs")
+            assert running.content["ObjectMeta"]["uid"] == UID
+            assert running.content["Spec"]["Metadata"]["KubeVirt"]["UID"] == UID
+            assert running.content["Spec"]["Devices"]["Channels"]
+            await booted(pod)
 
-            asyncio.run(body())
-        finally:
-            print(pod.log)
-            print(agent.heard[-1].content["Status"])
+            await agent.until(
+                lambda one: one.content["Status"]["FSFreezeStatus"]["Status"] == "thawed", "the agent"
+            )
+            told = await agent.until(
+                lambda one: bool(one.content["Status"]["OSInfo"]["Machine"]), "what the guest is"
+            )
+            assert told.content["Status"]["OSInfo"]["Machine"] == "x86_64"
+            async with agent.commands() as client:
+                assert json.loads(await client.guest_info())["guestAgentVersion"]
+                report = await get_memory_report(client.channel)
+                assert {one["role"] for one in report["processes"]} >= {
+                    "launcher",
+                    "launcher-monitor",
+                    "qemu",
+                }
+
+            await check_memory(pod, agent)
+            pids = pod.pids()
+            assert set(pids) == {"launcher-monitor", "launcher", "virtlogd", "virtqemud", "qemu"}
+            pod.terminate()
+            told = await agent.until(marked, "that the VM is to be stopped")
+            assert told.state[0] == "Running", "the stop is the agent's to do"
+            await agent.until(
+                lambda one: one.kind != "EVENT" and one.state == ("Shutoff", "Shutdown"), "a clean end"
+            )
+            gone = await agent.until(lambda one: one.gone, "that the domain is gone")
+            assert gone.state == ("NoState", "NonExistent")
+            assert await ended(pod) == 0
+            pod.assert_nothing_left(pids)
+            assert not pod.socket.exists()
+            assert not (pod.share / "container-disks/disk_0.sock").exists(), "container disks end with the VM"
+            assert [one.kind for one in agent.heard].count("ADDED") == 1
+
+        drive(pod, scenario)
+
+
+def test_a_guest_that_powers_off_by_itself(guest: Guest, libvirt_cache: Path) -> None:
+    with launcher_pod(guest, libvirt_cache) as pod:
+        pod.vmi = pod_vmi("kvnode.poweroff")
+
+        async def scenario(agent: FakeAgent) -> None:
+            async with agent.commands() as client:
+                await client.sync(pod.vmi_json, OPTIONS)
+            end = await agent.until(
+                lambda one: one.kind != "EVENT" and one.state[0] == "Shutoff" and one.state[1] != "Unknown",
+                "its end",
+            )
+            assert end.state == ("Shutoff", "Shutdown")
+            assert await ended(pod) == 0
+
+        drive(pod, scenario)
+
+
+def test_a_guest_that_panics(guest: Guest, libvirt_cache: Path) -> None:
+    with launcher_pod(guest, libvirt_cache) as pod:
+        pod.vmi = pod_vmi()
+        pod.vmi["spec"]["domain"]["devices"]["panicDevices"] = [{"model": "isa"}]
+
+        async def scenario(agent: FakeAgent) -> None:
+            await start(pod, agent)
+            # What the pvpanic driver of a guest does when its kernel panics: 1 to port 0x505.
+            await asyncio.to_thread(pod.monitor_command, "o /b 0x505 1")
+            event = await agent.until(lambda one: one.kind == "EVENT", "the event of the panic")
+            assert (event.content["reason"], event.content["type"]) == ("GuestPanicked", "Warning")
+            told = await agent.until(
+                lambda one: one.kind != "EVENT" and one.content["Status"]["PanicCount"] == 1,
+                "the panic's count",
+            )
+            assert told.content["Status"]["GuestPanicInfo"]["Type"]
+            assert await ended(pod) == 0
+
+        drive(pod, scenario)
+
+
+async def refuses_what_libvirt_does(pod: Pod, agent: FakeAgent) -> None:
+    """The agent is told in libvirt's words, and may try again."""
+    broken = json.loads(pod.vmi_json)
+    broken["spec"]["domain"]["machine"] = {"type": "no-such-machine"}
+    async with agent.commands() as client:
+        with pytest.raises(RpcError, match="LibvirtError"):
+            await client.sync(json.dumps(broken).encode(), OPTIONS)
+
+
+def test_after_the_grace_period_the_guest_is_ended(guest: Guest, libvirt_cache: Path) -> None:
+    """The agent does not stop it (it is away, say); the launcher does so when the time is over, not before."""
+    with launcher_pod(guest, libvirt_cache, grace=3) as pod:
+        pod.vmi = pod_vmi()
+
+        async def scenario(agent: FakeAgent) -> None:
+            await refuses_what_libvirt_does(pod, agent)
+            await start(pod, agent)
+            pod.terminate()
+            await agent.until(marked, "that the VM is to be stopped")
+            began = time.monotonic()
+            await agent.until(
+                lambda one: one.kind != "EVENT" and one.state == ("Shutoff", "Destroyed"), "its end"
+            )
+            assert 2 <= time.monotonic() - began <= 15
+            async with agent.commands() as client:
+                await client.vmi_command("DeleteVirtualMachine", pod.vmi_json)
+            assert await ended(pod) == 0
+
+        drive(pod, scenario, obedient=False)
+
+
+def test_without_an_agent_the_power_button_is_pressed(guest: Guest, libvirt_cache: Path) -> None:
+    vmi = pod_vmi()
+    environment = {"STANDALONE_VMI": json.dumps(vmi)}
+    with launcher_pod(guest, libvirt_cache, "--standalone", environment=environment) as pod:
+        wait_for_text(pod.serial, "kvnode-guest: up after")
+        pids = pod.pids()
+        pod.terminate()
+        assert pod.wait(30) == 0
+        assert "grace period is over" not in pod.log
+        pod.assert_nothing_left(pids)
+
+
+@pytest.mark.parametrize(
+    ("flags", "outcome"),
+    [
+        (("--qemu-timeout", "3s"), (False, 1, "no domain was defined within 3 s")),
+        ((), (True, 0, "received SIGTERM")),
+        (("--simulate-crash",), (False, 1, "--simulate-crash")),
+        (("--hook-sidecars", "1"), (False, 1, "hook sidecars are not supported")),
+        (("--no-such-flag",), (False, 2, "unknown flag --no-such-flag")),
+    ],
+)
+def test_ends_without_a_vm(
+    guest: Guest, libvirt_cache: Path, flags: tuple[str, ...], outcome: tuple[bool, int, str]
+) -> None:
+    stop, status, told = outcome
+    with launcher_pod(guest, libvirt_cache, *flags) as pod:
+        if stop:
+            wait_until(pod.socket.exists, 60, "the socket")
+            pod.terminate()
+        assert pod.wait() == status
+        assert told in pod.log
+
+
+def test_a_daemon_that_does_not_stay_ends_the_pod(guest: Guest, libvirt_cache: Path) -> None:
+    """A pod that never gets ready tells nobody why; one that failed does."""
+    with launcher_pod(guest, libvirt_cache, daemon_conf="this is no configuration\n") as pod:
+        assert pod.wait() == 1
+        assert "virtqemud ends as soon as it is started" in pod.log

@@ -1,0 +1,52 @@
+"""What an agent does with a launcher pod, in steps that tests put together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tests.launcher.agent import FakeAgent, Heard
+from tests.launcher.pod.pod import OPTIONS, Pod
+from tests.standalone.helpers import wait_for_text, wait_until
+
+
+def drive(pod: Pod, scenario: Callable[[FakeAgent], Awaitable[None]], *, obedient: bool = True) -> None:
+    """Play a scenario with an agent beside a launcher that is ready."""
+
+    async def play() -> None:
+        async with FakeAgent(pod.share, obedient=obedient) as agent:
+            agent.vmi = pod.vmi_json
+            await scenario(agent)
+
+    wait_until(pod.socket.exists, 60, f"the launcher's socket; its log:\n{pod.log}")
+    asyncio.run(play())
+
+
+async def start(pod: Pod, agent: FakeAgent) -> None:
+    """Have the VM started, and wait until the agent has heard that it runs."""
+    async with agent.commands() as client:
+        await client.sync(pod.vmi_json, OPTIONS)
+    await agent.until(is_running, "that the guest runs")
+
+
+async def booted(pod: Pod) -> None:
+    """Wait until the guest's system is up."""
+    await asyncio.to_thread(wait_for_text, pod.serial, "kvnode-guest: up after")
+
+
+async def ended(pod: Pod, seconds: float = 60) -> int:
+    """The container's exit status."""
+    return await asyncio.to_thread(pod.wait, seconds)
+
+
+def is_running(heard: Heard) -> bool:
+    """A domain event of a guest that runs."""
+    return heard.kind != "EVENT" and heard.state[0] == "Running"
+
+
+def marked(heard: Heard) -> bool:
+    """A domain event that asks the agent to stop the VM."""
+    if heard.kind == "EVENT":
+        return False
+    grace = heard.content["Spec"]["Metadata"]["KubeVirt"]["GracePeriod"] or {}
+    return bool(grace.get("MarkedForGracefulShutdown"))
