@@ -66,7 +66,7 @@ VERSION_RULES = (
     ),
     Rule(
         "discard-granularity",
-        "<blockio discard_granularity> came with libvirt 9.6, and earlier ones skip it",
+        "libvirt 9.0 skips <blockio discard_granularity>, which came in the year after it",
         _without_discard_granularity,
         until=9_006_000,
         note="QEMU chooses how finely disks discard: this libvirt does not know discardGranularity",
