@@ -359,7 +359,8 @@ def _rule_lines() -> Iterator[str]:
     yield "|---|---|---|"
     for rule in (*LIBVIRT_RULES, *VERSION_RULES):
         versions = f"libvirt before {_short(rule.until)}" if rule.until else "every libvirt"
-        yield f"| `{rule.name}` | {versions} | {re.sub(r'(<[^>]+>)', r'`\1`', rule.why)}. |"
+        why = re.sub("(<[^>]+>)", r"`\1`", rule.why)
+        yield f"| `{rule.name}` | {versions} | {why}. |"
     for rule in STANDALONE_RULES:
         yield f"| `{rule.name}` | standalone mode | {rule.why}. |"
 
