@@ -47,12 +47,27 @@ def _refused_instead_of_dying(_case: Case, want: Any, got: Any) -> bool:
     return want.get("panic") is True and refused and got["manager_calls"] == want["manager_calls"]
 
 
+#: Features that KVM tells of by an extension, not by an MSR alone.
+_BY_EXTENSION = ("base", "time", "vpindex", "tlbflush", "ipi", "synic", "synic2")
+
+
+def _failed_check_is_no(case: Case, want: Any, got: Any) -> bool:
+    """The features that KVM could not be asked after, and no other, are missing."""
+    known = [name for name in want["hyperv_capabilities"] if name not in _BY_EXTENSION]
+    return case.data["case"] == "hyperv-msrs" and got == {**want, "hyperv_capabilities": known}
+
+
 RULES: tuple[Rule, ...] = (
     Rule("launcher_server", "a refusal says it in this project's own words", _refused_in_other_words),
     Rule(
         "launcher_server",
         "a request that the reference's launcher dies of (one without a VMI) is refused, and nothing is done",
         _refused_instead_of_dying,
+    ),
+    Rule(
+        "labels",
+        "an extension that KVM cannot be asked after is not there, where the reference reads the error as a yes",
+        _failed_check_is_no,
     ),
 )
 

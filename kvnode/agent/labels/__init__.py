@@ -1,0 +1,1 @@
+"""Labels of the node: what its hypervisor can do (``pkg/virt-handler/node-labeller/``)."""
