@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kvnode.launcher import efi_files, paths
+from kvnode.launcher import efi_files, paths, resource_claims
 from kvnode.launcher.manager.errors import ManagerError
 from kvnode.launcher.manager.instance import Instance
 from kvnode.launcher.manager.options import ManagerOptions
@@ -72,6 +72,9 @@ class ContextBuilder:
             context["smbios"] = {name: getattr(bios, name) for name in names if getattr(bios, name)}
         if asked.HasField("topology"):
             context["topology"] = topology_of(asked.topology)
+        claimed = resource_claims.allocated(vmi)
+        if claimed:
+            context["resourceClaims"] = claimed
         efi = efi_files.efi(vmi, self.options, context["architecture"])
         if efi is not None:
             context["efi"] = efi

@@ -52,7 +52,8 @@ def grow_disks(vmi: Instance, domain: libvirt.virDomain, live: ET.Element, libvi
     for disk in live.iterfind("devices/disk"):
         claim = claim_of(vmi, disk)
         source = Source.of(disk)
-        if claim is None or not source.path:
+        fixed = disk.get("device") == "cdrom" or disk.find("readonly") is not None
+        if claim is None or fixed or not source.path:
             continue
         try:
             _grow_disk(claim, domain, source, libvirt_version)

@@ -17,6 +17,8 @@ from kvnode.launcher.manager.xml import name_of, parse, text
 #: Grain in bytes in which memory is plugged; with huge pages of 1 GiB, those
 #: (``pkg/liveupdate/memory/memory.go``).
 BLOCK, HUGE_BLOCK = 2 << 20, 1 << 30
+#: From this version on libvirt plugs memory into guests without NUMA cells.
+NO_CELL_SINCE = 11_003_000
 _SRIOV = "sriov-"
 _LIVE_AND_CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE | libvirt.VIR_DOMAIN_AFFECT_CONFIG
 
@@ -83,6 +85,25 @@ def pluggable_memory(vmi: Instance) -> tuple[int, int]:
             f"spec.domain.memory.guest: must be from {at_boot} (at boot) to {most} (maxGuest) bytes, is {wanted}"
         )
     return most - at_boot, wanted - at_boot
+
+
+def add_cell(domain: ET.Element) -> bool:
+    """Give a domain whose memory may grow the NUMA cell without which libvirt before 11.3 plugs none in: one
+    with all there is at the start. True when that was needed.
+    """
+    memory, cpu = domain.find("memory"), domain.find("cpu")
+    if domain.find("maxMemory") is None or memory is None or domain.find("cpu/numa/cell") is not None:
+        return False
+    count = (domain.findtext("vcpu") or "1").strip()
+    if not count.isdecimal():
+        return False
+    if cpu is None:
+        cpu = ET.SubElement(domain, "cpu")
+    numa = cpu.find("numa")
+    cell = {"id": "0", "cpus": f"0-{int(count) - 1}" if int(count) > 1 else "0"}
+    cell.update(memory=(memory.text or "").strip(), unit=memory.get("unit", "KiB"))
+    ET.SubElement(ET.SubElement(cpu, "numa") if numa is None else numa, "cell", cell)
+    return True
 
 
 def _bytes(quantity: str | None, field: str) -> int:

@@ -38,7 +38,9 @@ def ram_blocks(domain: ET.Element) -> tuple[int, ...]:
     """Sizes in bytes of the guest's RAM blocks: one, or one a NUMA cell; and what was plugged in."""
     cells = domain.findall("cpu/numa/cell")
     blocks = [bytes_of(cell.get("memory"), cell.get("unit")) for cell in cells]
-    plugged = [bytes_of(size.text, size.get("unit")) for size in domain.iterfind("devices/memory/target/size")]
+    plugged = [
+        bytes_of(size.text, size.get("unit")) for size in domain.iterfind("devices/memory/target/size")
+    ]
     if not blocks:
         memory = domain.find("memory")
         total = 0 if memory is None else bytes_of(memory.text, memory.get("unit"))

@@ -14,7 +14,7 @@ import libvirt
 from kvnode.converter import convert
 from kvnode.launcher.context import ContextBuilder
 from kvnode.launcher.log import logger
-from kvnode.launcher.manager import disks, growth, image_volumes, interfaces, ports
+from kvnode.launcher.manager import disks, growth, hardware, image_volumes, interfaces, ports
 from kvnode.launcher.manager.errors import NotSupportedError
 from kvnode.launcher.manager.host import Host
 from kvnode.launcher.manager.instance import Instance
@@ -26,6 +26,7 @@ from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
 from kvnode.virt.adapt import adapt
 
 _DOWN = (libvirt.VIR_DOMAIN_NOSTATE, libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_CRASHED)
+_SIDECARS = "hooks.kubevirt.io/hookSidecars"
 _INACTIVE = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
 
 
@@ -48,7 +49,7 @@ class Synchronizer:
         self, vmi: Instance, options: VirtualMachineOptions | None, plugins: Sequence[Mapping[str, Any]]
     ) -> None:
         """Do it. Whatever fails raises; the next time starts over with what is there then."""
-        _refuse_hooks(plugins)
+        _refuse_hooks(vmi, plugins)
         wanted = await self._host.call(self.wanted, vmi, options)
         attachments = dict(options.interfaceDomainAttachment) if options is not None else {}
         domain = await self._host.call(self._host.lookup)
@@ -68,9 +69,16 @@ class Synchronizer:
             image_volumes.link_image_volumes(vmi)
         converted = convert(vmi.json, self._contexts.build(vmi, options))
         if self._last is None or self._last[0] != converted:
-            adapted = adapt(converted, self._libvirt_version(), standalone=self._host.options.standalone)
-            self._last = converted, parse(adapted.xml)
+            self._last = converted, self._adapted(converted)
         return self._last[1]
+
+    def _adapted(self, converted: bytes) -> ET.Element:
+        version, xml = self._libvirt_version(), converted
+        if version < hardware.NO_CELL_SINCE:
+            domain = parse(converted)
+            if hardware.add_cell(domain):
+                xml = text(domain).encode()
+        return parse(adapt(xml, version, standalone=self._host.options.standalone).xml)
 
     def _libvirt_version(self) -> int:
         """The daemon's, asked once a connection."""
@@ -200,8 +208,10 @@ def _aliases(live: ET.Element) -> dict[str, str]:
     return found
 
 
-def _refuse_hooks(plugins: Sequence[Mapping[str, Any]]) -> None:
-    """A plugin that is to change the domain must not be passed over in silence."""
+def _refuse_hooks(vmi: Instance, plugins: Sequence[Mapping[str, Any]]) -> None:
+    """What is to change the domain on its way must not be passed over in silence."""
+    if vmi.annotations.get(_SIDECARS, "").strip() not in ("", "[]", "null"):
+        raise NotSupportedError(f"a hook sidecar ({_SIDECARS})")
     for plugin in plugins:
         if (plugin.get("spec") or {}).get("domainHooks"):
             name = (plugin.get("metadata") or {}).get("name") or "?"

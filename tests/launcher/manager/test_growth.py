@@ -86,6 +86,18 @@ class TestRunning:
         grow_disks(Instance.read(b"{}"), guest, domain("/dev/data", "block"), NEW)
         assert guest.resized == []
 
+    @pytest.mark.parametrize("change", [("device", "cdrom"), ("readonly", None)])
+    def test_what_cannot_be_written_does_not_grow(self, change):
+        made = domain("/dev/data", "block")
+        disk = made.find("devices/disk")
+        if change[1]:
+            disk.set(*change)
+        else:
+            ET.SubElement(disk, change[0])
+        guest = Guest(GIB, 2 * GIB)
+        grow_disks(instance(**claim("10Gi")), guest, made, NEW)
+        assert guest.resized == []
+
     def test_what_libvirt_refuses_is_no_error_loop(self):
         class Refusing(Guest):
             def blockResize(self, *_arguments):  # noqa: N802

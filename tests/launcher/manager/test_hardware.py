@@ -92,6 +92,30 @@ class TestMemory:
             hardware.set_memory(Guest(), one)
 
 
+class TestCell:
+    """libvirt before 11.3 plugs memory only into guests with a NUMA cell."""
+
+    def test_a_guest_whose_memory_may_grow_gets_one(self):
+        domain = ET.fromstring(
+            "<domain><memory unit='b'>5</memory><maxMemory unit='b' slots='0'>9</maxMemory><vcpu current='1'>4</vcpu>"
+            "<cpu mode='host-model'/></domain>"
+        )
+        assert hardware.add_cell(domain)
+        assert domain.find("cpu/numa/cell").attrib == {"id": "0", "cpus": "0-3", "memory": "5", "unit": "b"}
+        assert not hardware.add_cell(domain)
+
+    @pytest.mark.parametrize(
+        "rest",
+        [
+            "",
+            "<maxMemory>9</maxMemory><vcpu>x</vcpu>",
+            "<maxMemory>9</maxMemory><cpu><numa><cell/></numa></cpu>",
+        ],
+    )
+    def test_no_other_does(self, rest):
+        assert not hardware.add_cell(ET.fromstring(f"<domain><memory>5</memory>{rest}</domain>"))
+
+
 class TestCpus:
     def test_maps(self):
         assert hardware.cpu_map("1,3") == (False, True, False, True)
