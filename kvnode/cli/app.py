@@ -35,6 +35,10 @@ VERBS = {
 """Every verb and its line in ``kvnode --help``; the verb's code is in the module of its name."""
 
 
+class ClosedPipeError(Exception):
+    """Whoever reads our output went away; click would make a failure of a BrokenPipeError."""
+
+
 class Verbs(click.Group):
     """A group that imports a verb's module only when the verb is run."""
 
@@ -48,6 +52,13 @@ class Verbs(click.Group):
             return None
         command: click.Command = import_module(f"kvnode.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ClosedPipeError from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs without loading their modules."""
@@ -80,7 +91,7 @@ def run(arguments: Sequence[str]) -> int:
         return _usage(error)
     except (click.Abort, KeyboardInterrupt):
         return exitcodes.INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, ClosedPipeError):
         # Whoever read our output has seen enough. Python would complain once more while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exitcodes.OK
