@@ -234,6 +234,9 @@ def test_hostile_clients(pod: Pod) -> None:
         broken = json.loads(as_json(one))
         broken["spec"]["domain"]["memory"]["guest"] = "lots"
         assert "spec.domain.memory.guest" in await refusal(client.sync(as_json(broken), OPTIONS))
+        odd = json.loads(as_json(one))
+        odd["spec"]["domain"]["machine"] = {"type": "pc-q35-none"}
+        assert (await refusal(client.sync(as_json(odd), OPTIONS))).startswith("LibvirtError(Code=")
         hooked = json.loads(as_json(one))
         hooked["metadata"]["annotations"] = {"hooks.kubevirt.io/hookSidecars": '[{"image": "x"}]'}
         assert "hook sidecar" in await refusal(client.sync(as_json(hooked), OPTIONS))
