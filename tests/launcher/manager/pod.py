@@ -46,7 +46,11 @@ class Pod:
     """One pod; :meth:`close` ends it and its guest."""
 
     def __init__(
-        self, binds: Sequence[Bind] = (), module: str = "tests.launcher.manager.pod_main", **options: Any
+        self,
+        binds: Sequence[Bind] = (),
+        module: str = "tests.launcher.manager.pod_main",
+        own_network: bool = False,
+        **options: Any,
     ) -> None:
         """Start it and wait for its socket; ``options`` are more of ManagerOptions."""
         self.directory = Path(tempfile.mkdtemp(prefix="kvnode-"))  # short: sockets lie in it
@@ -61,7 +65,10 @@ class Pod:
         plan = Plan(str(self.directory), str(self.directory / "cache"), tuple(binds), False, command)
         self._log = (self.directory / "pod.log").open("wb")
         self._starter = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kvnode.standalone.sandbox", plan.to_json()],
+            [
+                *(["unshare", "--net"] if own_network else []),
+                *(sys.executable, "-P", "-m", "kvnode.standalone.sandbox", plan.to_json()),
+            ],
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -83,6 +90,12 @@ class Pod:
     def path(self, inside: str) -> Path:
         """Where a path that the pod sees under /run lies on this machine."""
         return self.run / inside.removeprefix("/var").removeprefix("/run/")
+
+    def ip(self, *arguments: str) -> None:
+        """Run ``ip`` in the pod's network."""
+        process = records.read_process(self.directory / records.LAUNCHER_PID)
+        assert process is not None
+        subprocess.run(["nsenter", "--target", str(process.pid), "--net", "ip", *arguments], check=True)
 
     def log(self) -> str:
         """What the pod said."""

@@ -15,9 +15,11 @@ from pathlib import Path
 
 from kvnode.launcher import daemons, log, paths, prepare
 from kvnode.launcher.manager.manager import Manager
+from kvnode.launcher.manager.network import PodNetwork
 from kvnode.launcher.manager.options import ManagerOptions
 from kvnode.launcher.server.commands import Commands
 from kvnode.launcher.server.serve import serve
+from kvnode.net.dhcp.service import DhcpService
 from kvnode.virt.connection import Connection
 
 
@@ -30,7 +32,8 @@ async def run(options: ManagerOptions) -> None:
     connection = Connection(programs.uri, lambda *_: None, lambda: None)
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(None, connection.open, 60.0)
-    manager = Manager(connection, options)
+    network = None if options.standalone else PodNetwork(DhcpService(paths.PRIVATE))
+    manager = Manager(connection, options, network=network)
     commands = Commands(manager, vm_stats=options.vm_stats)
     server = await serve(paths.SOCKETS / "launcher-sock", commands, manager.memory_report)
     done = asyncio.Event()

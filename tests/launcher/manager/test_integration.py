@@ -260,3 +260,37 @@ def test_hostile_clients(pod: Pod) -> None:
         assert "Traceback" not in pod.log()
 
     run(pod, body)
+
+
+def test_a_guest_on_the_pods_network(networked_pod: Pod) -> None:
+    """As the agent leaves a pod: a tap on a bridge behind the pod's interface; the guest gets the binding's address."""
+    pod = networked_pod
+    for command in (
+        "link add eth0 type veth peer name peer",
+        "addr add 10.244.0.5/24 dev eth0",
+        "link set eth0 mtu 1400 up",
+        "link add k6t-eth0 type bridge",
+        "addr add 10.0.2.1/24 dev k6t-eth0",
+        "tuntap add tap0 mode tap",
+        "link set tap0 master k6t-eth0 up",
+        "link set k6t-eth0 up",
+    ):
+        pod.ip(*command.split())
+    one = vmi(networks=[{"name": "default", "pod": {}}])
+    one["spec"]["domain"]["devices"]["interfaces"] = [{"name": "default", "masquerade": {}}]
+    options = VirtualMachineOptions(interfaceDomainAttachment={"default": "tap"})
+
+    async def body(client: CmdClient) -> None:
+        await client.sync(as_json(one), options)
+        (interface,) = (await domain(client))["Spec"]["Devices"]["Interfaces"]
+        assert (interface["Target"]["Device"], interface["MTU"]["Size"]) == ("tap0", "1400")
+        wait_for_text(pod.serial_log, "10.0.2.2")
+        stats = json.loads(await client.domain_stats() or "")["Net"]
+        assert [(net["Name"], net["Alias"]) for net in stats] == [("tap0", "default")]
+        one["status"]["phase"] = "Running"
+        one["spec"]["domain"]["devices"]["interfaces"][0]["state"] = "down"
+        await client.sync(as_json(one), options)
+        (interface,) = (await domain(client))["Spec"]["Devices"]["Interfaces"]
+        assert interface["LinkState"]["State"] == "down"
+
+    run(pod, body)
