@@ -94,7 +94,7 @@ class Machine:
         return file.read_text(errors="replace") if file.exists() else ""
 
     def run(self, command: str) -> str:
-        """Run a shell command in the guest; its output, without the line that was typed."""
+        """Run a shell command in the guest; its output, without what the guest's start still says."""
         if self._console is None:
             self._console = socket.socket(socket.AF_UNIX)
             self._console.settimeout(COMMAND_SECONDS)
@@ -106,7 +106,8 @@ class Machine:
             assert more, f"the console closed after {heard!r}"
             heard += more
         text = heard.decode(errors="replace").replace("\r\n", "\n")
-        return text[text.rindex("begin\n") + len("begin\n") : text.rindex("ended\n")].strip()
+        output = text[text.rindex("begin\n") + len("begin\n") : text.rindex("ended\n")]
+        return "\n".join(line for line in output.split("\n") if not line.startswith("kvnode-guest:")).strip()
 
     def close(self) -> None:
         """End the guest and forget it."""
