@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Self, TypeVar
@@ -115,7 +115,7 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         limit: int = PAGE,
-    ) -> AsyncIterator[Object]:
+    ) -> AsyncGenerator[Object, None]:
         """The collection page by page, each a List object; all are of one resource version.
 
         Raises:
@@ -280,9 +280,11 @@ class Client:
                     raise DeadlineExceeded(f"GET {path}: no answer within {self._timeout:g} s") from None
 
             response = await self._patiently(one_try)
+            pieces = _pieces(response, path)
             try:
-                yield _pieces(response, path)
+                yield pieces
             finally:
+                await pieces.aclose()
                 response.close()  # an unfinished answer's connection is of no further use
 
     async def _patiently(self, one_try: Callable[[], Awaitable[T]]) -> T:
@@ -357,7 +359,7 @@ def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
     return {name: value for name, value in chosen.items() if value}
 
 
-async def _pieces(response: aiohttp.ClientResponse, path: str) -> AsyncIterator[bytes]:
+async def _pieces(response: aiohttp.ClientResponse, path: str) -> AsyncGenerator[bytes, None]:
     try:
         async for piece in response.content.iter_any():
             yield piece

@@ -181,17 +181,26 @@ def _credential(path: Path, user: dict[str, Any], where: str) -> Credential:
         return StaticToken(str(user["token"]))
     if user.get("tokenFile"):
         return TokenFile(path.parent / str(user["tokenFile"]))
-    command = user.get("exec")
-    if command:
-        if not isinstance(command, dict) or not isinstance(command.get("command"), str):
-            raise ConfigurationError(f"{where}.exec.command: must be the name of a program")
-        arguments = [str(argument) for argument in command.get("args") or ()]
-        variables = {str(entry["name"]): str(entry["value"]) for entry in command.get("env") or ()}
-        api_version = str(command.get("apiVersion") or "client.authentication.k8s.io/v1")
-        return TokenCommand([command["command"], *arguments], variables, api_version)
+    if user.get("exec"):
+        return _program(user["exec"], f"{where}.exec")
     unusable = [name for name in ("username", "auth-provider") if user.get(name)]
     if unusable:
         raise ConfigurationError(
             f"{where}.{unusable[0]}: is not supported; use token, tokenFile, a certificate or exec"
         )
     return StaticToken()
+
+
+def _program(section: object, where: str) -> TokenCommand:
+    if not isinstance(section, dict) or not isinstance(section.get("command"), str):
+        raise ConfigurationError(f"{where}.command: must be the name of a program")
+    arguments, entries = section.get("args") or [], section.get("env") or []
+    if not isinstance(arguments, list):
+        raise ConfigurationError(f"{where}.args: must be a list")
+    if not isinstance(entries, list) or not all(
+        isinstance(e, dict) and {"name", "value"} <= set(e) for e in entries
+    ):
+        raise ConfigurationError(f"{where}.env: must be a list of names and values")
+    variables = {str(entry["name"]): str(entry["value"]) for entry in entries}
+    api_version = str(section.get("apiVersion") or "client.authentication.k8s.io/v1")
+    return TokenCommand([section["command"], *map(str, arguments)], variables, api_version)

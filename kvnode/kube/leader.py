@@ -118,16 +118,19 @@ class LeaderElector:
     async def _renew(self, renewed: float) -> None:
         """Renew until it fails for too long; what counts is when the last try that succeeded began."""
         loop = asyncio.get_running_loop()
+        pause = self._settings.retry_period
         while True:
             deadline = renewed + self._settings.renew_deadline
-            await asyncio.sleep(min(self._settings.retry_period, max(0.0, deadline - loop.time())))
+            await asyncio.sleep(min(pause, max(0.0, deadline - loop.time())))
             began = loop.time()
             if began >= deadline:
                 return
             if await self._try(deadline - began):
-                renewed = began
+                renewed, pause = began, self._settings.retry_period
             elif self._holder() not in ("", self._settings.identity):
                 return  # another has it
+            else:
+                pause = self._settings.retry_period / 2  # time is running out
 
     async def _try(self, seconds: float) -> bool:
         """One try to take or renew the Lease, in so many seconds."""

@@ -158,7 +158,7 @@ class Reflector:
                 if version:
                     self._version = str(version)
         finally:
-            await events.aclose()  # type: ignore[attr-defined]  # it is a generator
+            await events.aclose()
         if asyncio.get_running_loop().time() - began > STABLE:
             self._backoff.reset()
             self.failure = None

@@ -41,7 +41,8 @@ def entry_of(obj: Object) -> Entry:
         # Often half of the object, and of no use here; a write without them leaves them as they are.
         kept = {name: value for name, value in meta.items() if name != "managedFields"}
         obj = {**obj, "metadata": kept}
-    return Entry(key_of(obj), uid_of(obj), version_of(obj), orjson.dumps(obj))
+    # orjson's own bytes hold on to the whole buffer that they were written in; a copy is as large as its text.
+    return Entry(key_of(obj), uid_of(obj), version_of(obj), bytes(memoryview(orjson.dumps(obj))))
 
 
 class Store:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import orjson
@@ -38,9 +38,10 @@ async def watch(
     label_selector: str = "",
     field_selector: str = "",
     seconds: int = 300,
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """The events after ``resource_version``, with bookmarks, until the server ends the watch, after ``seconds``.
 
+    Close the generator (`contextlib.aclosing`) when leaving it early: that ends the connection.
     Silence is no fault: a connection whose other side is gone is noticed by the kernel (`transport`).
 
     Raises:

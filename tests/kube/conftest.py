@@ -11,4 +11,6 @@ __all__ = ["control_plane", "namespace"]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the marker."""
-    config.addinivalue_line("markers", "cluster: needs a real API server, built the first time (make cluster)")
+    config.addinivalue_line(
+        "markers", "cluster: needs a real API server, built the first time (make cluster)"
+    )

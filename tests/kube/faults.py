@@ -72,6 +72,11 @@ class FaultyServer:
         """How many requests there were that fit."""
         return sum(1 for request in self.requests if re.search(where, request))
 
+    @property
+    def answering(self) -> int:
+        """How many requests are being answered now."""
+        return sum(1 for transport in self._open if not transport.is_closing())
+
     def cut(self) -> int:
         """Break all connections now, in the midst of whatever; the answer is how many."""
         count = len(self._open)
@@ -89,7 +94,7 @@ class FaultyServer:
             self._session = session
             app = web.Application(client_max_size=1 << 24)
             app.router.add_route("*", "/{path:.*}", self._handle)
-            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
             await runner.setup()
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()

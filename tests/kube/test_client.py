@@ -121,7 +121,9 @@ async def test_lists_come_in_pages(control_plane: Cluster, namespace: str) -> No
         assert len({metadata(page)["resourceVersion"] for page in pages}) == 1
         odd = await client.list_all(CONFIG_MAPS, namespace, label_selector="odd=1")
         assert [obj["metadata"]["name"] for obj in odd] == ["c1", "c3"]
-        one = await client.list_all(CONFIG_MAPS, field_selector=f"metadata.name=c4,metadata.namespace={namespace}")
+        one = await client.list_all(
+            CONFIG_MAPS, field_selector=f"metadata.name=c4,metadata.namespace={namespace}"
+        )
         assert [obj["metadata"]["name"] for obj in one] == ["c4"]
         assert namespace in {obj["metadata"]["name"] for obj in await client.list_all(NAMESPACES)}
 
@@ -164,7 +166,9 @@ async def test_a_failing_server_is_asked_again_only_if_it_says_so(control_plane:
 async def test_no_answer_in_time(control_plane: Cluster, namespace: str) -> None:
     async with faulty(control_plane, timeout=0.5) as (server, client):
         server.faults.append(Fault("GET", silence=True))
-        with pytest.raises(DeadlineExceeded, match=r"GET /api/v1/namespaces/default: no answer within 0\.5 s"):
+        with pytest.raises(
+            DeadlineExceeded, match=r"GET /api/v1/namespaces/default: no answer within 0\.5 s"
+        ):
             await client.get(NAMESPACES, "default")
         server.faults.append(Fault("POST", cut_after=20))
         with pytest.raises(ConnectionFailed):
