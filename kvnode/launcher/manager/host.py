@@ -56,6 +56,12 @@ class Host:
         """
         return await self._in_thread(self._threads, function, *args)
 
+    async def work(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Run a function that does more than call libvirt, such as making disks, in a thread: it takes its
+        time.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+
     async def ask_agent(self, function: Callable[..., Result], *args: Any) -> Result:
         """Run a function that waits for the guest agent in a thread of its own kind."""
         loop = asyncio.get_running_loop()

@@ -140,7 +140,7 @@ class Manager(Unsupported):
         async def work() -> None:
             await self.host.call(lambda: hardware.set_vcpus(self.host.domain(), vmi.vcpus()))
             if vmi.dedicated_cpus:
-                wanted = await self.host.call(self._sync.wanted, vmi, options)
+                wanted = await self.host.work(self._sync.wanted, vmi, options)
                 await self.host.call(lambda: hardware.pin_vcpus(self.host.domain(), wanted))
 
         await self._changing(vmi, work)
@@ -157,7 +157,7 @@ class Manager(Unsupported):
         """Plug in the SR-IOV functions that the guest lacks."""
 
         async def work() -> None:
-            wanted = await self.host.call(self._sync.wanted, vmi, None)
+            wanted = await self.host.work(self._sync.wanted, vmi, None)
             await self.host.call(lambda: hardware.attach_host_devices(self.host.domain(), wanted))
 
         await self._changing(vmi, work)

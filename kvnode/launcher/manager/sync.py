@@ -50,7 +50,7 @@ class Synchronizer:
     ) -> None:
         """Do it. Whatever fails raises; the next time starts over with what is there then."""
         _refuse_hooks(vmi, plugins)
-        wanted = await self._host.call(self.wanted, vmi, options)
+        wanted = await self._host.work(self.wanted, vmi, options)
         attachments = dict(options.interfaceDomainAttachment) if options is not None else {}
         domain = await self._host.call(self._host.lookup)
         if domain is None:
@@ -93,18 +93,19 @@ class Synchronizer:
         self, vmi: Instance, wanted: ET.Element, attachments: Mapping[str, str]
     ) -> libvirt.virDomain:
         host = self._host
-        await host.call(self._steps.before_define, vmi)
+        await host.work(self._steps.before_define, vmi)
         made = copy.deepcopy(wanted)
         if self._network is not None:
             await self._network.plug(vmi, made, attachments, _present_networks(vmi))
-        domain = await host.call(self._define_domain, vmi, made)
+        await host.work(growth.grow_images, vmi, made)
+        xml = await host.work(self._steps.set_modes, text(made))
+        domain = await host.call(self._define_domain, vmi, xml)
         host.metadata.set_uid(vmi.uid)
         host.metadata.update("GracePeriod", quietly=True, DeletionGracePeriodSeconds=vmi.grace_seconds)
         logger.info("defined the domain")
         return domain
 
-    def _define_domain(self, vmi: Instance, made: ET.Element) -> libvirt.virDomain:
-        growth.grow_images(vmi, made)
+    def _define_domain(self, vmi: Instance, domain: str) -> libvirt.virDomain:
         connection = self._host.connection.raw
         finished = False
 
@@ -112,7 +113,7 @@ class Synchronizer:
             return str(connection.defineXML(xml).XMLDesc(_INACTIVE))
 
         try:
-            ports.define_with_ports(vmi, self._steps.set_modes(text(made)), define)
+            ports.define_with_ports(vmi, domain, define)
             finished = True
         finally:
             if not finished:

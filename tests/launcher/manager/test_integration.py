@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kvnode.launcher.manager.network import bridge_name, hashed_name
 from kvnode.rpc.cmd import CmdClient
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions, VMStatsRequest
 from kvnode.rpc.errors import RpcError
@@ -265,17 +266,9 @@ def test_hostile_clients(pod: Pod) -> None:
 def test_a_guest_on_the_pods_network(networked_pod: Pod) -> None:
     """As the agent leaves a pod: a tap on a bridge behind the pod's interface; the guest gets the binding's address."""
     pod = networked_pod
-    for command in (
-        "link add eth0 type veth peer name peer",
-        "addr add 10.244.0.5/24 dev eth0",
-        "link set eth0 mtu 1400 up",
-        "link add k6t-eth0 type bridge",
-        "addr add 10.0.2.1/24 dev k6t-eth0",
-        "tuntap add tap0 mode tap",
-        "link set tap0 master k6t-eth0 up",
-        "link set k6t-eth0 up",
-    ):
-        pod.ip(*command.split())
+    link_up(pod, "eth0", "tap0")
+    pod.ip("addr", "add", "10.244.0.5/24", "dev", "eth0")
+    pod.ip("addr", "add", "10.0.2.1/24", "dev", "k6t-eth0")
     one = vmi(networks=[{"name": "default", "pod": {}}])
     one["spec"]["domain"]["devices"]["interfaces"] = [{"name": "default", "masquerade": {}}]
     options = VirtualMachineOptions(interfaceDomainAttachment={"default": "tap"})
@@ -292,5 +285,47 @@ def test_a_guest_on_the_pods_network(networked_pod: Pod) -> None:
         await client.sync(as_json(one), options)
         (interface,) = (await domain(client))["Spec"]["Devices"]["Interfaces"]
         assert interface["LinkState"]["State"] == "down"
+        await plug_and_unplug(client)
+
+    async def plug_and_unplug(client: CmdClient) -> None:
+        name = hashed_name("blue")
+        link_up(pod, name, f"tap{name[3:]}")
+        pod.path(f"/run/kubevirt-private/vif-cache-{name}.json").write_text('{"IPAMDisabled": true}')
+        blue = {"name": "blue", "bridge": {}, "macAddress": "02:00:00:00:00:b1"}
+        one["spec"]["networks"].append({"name": "blue", "multus": {"networkName": "blue"}})
+        one["spec"]["domain"]["devices"]["interfaces"].append(blue)
+        options.interfaceDomainAttachment["blue"] = "tap"
+        await client.sync(as_json(one), options)
+        assert await interfaces(client) == ["tap0"], "multus has not brought it yet"
+        one["status"]["interfaces"] = [{"name": "blue", "infoSource": "domain, multus-status"}]
+        await client.sync(as_json(one), options)
+        assert await interfaces(client) == ["tap0", f"tap{name[3:]}"]
+        wait_for_text(pod.serial_log, "kvnode-guest: up")
+        blue["state"] = "absent"
+
+        async def gone() -> bool:
+            await client.sync(as_json(one), options)
+            return await interfaces(client) == ["tap0"]
+
+        await until(gone, "the guest lets go of its interface")
+
+    async def interfaces(client: CmdClient) -> list[str]:
+        return [
+            entry["Target"]["Device"] for entry in (await domain(client))["Spec"]["Devices"]["Interfaces"]
+        ]
 
     run(pod, body)
+
+
+def link_up(pod: Pod, name: str, tap: str) -> None:
+    """What an agent makes of a pod's interface: a tap on a bridge beside it."""
+    bridge = bridge_name(name)
+    for command in (
+        f"link add {name} type veth peer name {name[:8]}-peer",
+        f"link set {name} mtu 1400 up",
+        f"link add {bridge} type bridge",
+        f"tuntap add {tap} mode tap",
+        f"link set {tap} master {bridge} up",
+        f"link set {bridge} up",
+    ):
+        pod.ip(*command.split())
