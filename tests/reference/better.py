@@ -57,6 +57,11 @@ def _failed_check_is_no(case: Case, want: Any, got: Any) -> bool:
     return case.data["case"] == "hyperv-msrs" and got == {**want, "hyperv_capabilities": known}
 
 
+def _read_instead_of_stored(case: Case, want: Any, got: Any) -> bool:
+    """The API server is asked first, once, and all that follows is the same."""
+    return case.data["vmi"] is None and got == {**want, "calls": ["api.ReadVMI", *want["calls"]]}
+
+
 RULES: tuple[Rule, ...] = (
     Rule("launcher_server", "a refusal says it in this project's own words", _refused_in_other_words),
     Rule(
@@ -68,6 +73,11 @@ RULES: tuple[Rule, ...] = (
         "labels",
         "an extension that KVM cannot be asked after is not there, where the reference reads the error as a yes",
         _failed_check_is_no,
+    ),
+    Rule(
+        "agent_sync",
+        "a VMI that is not among the node's is read from the API server: no agent stores those of all nodes",
+        _read_instead_of_stored,
     ),
 )
 

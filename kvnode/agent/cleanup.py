@@ -1,0 +1,33 @@
+"""What is undone on this node when a VMI is gone (``pkg/virt-handler/vm.go:1603-1640``)."""
+
+from __future__ import annotations
+
+import logging
+
+from kvnode.agent.errors import FAILURES
+from kvnode.agent.parts import Parts
+from kvnode.agent.vmi import Vmi, key_of, uid_of
+
+logger = logging.getLogger(__name__)
+
+
+async def clean_up(vmi: Vmi, parts: Parts) -> None:
+    """Undo all of it; it is safe to do so again.
+
+    The launcher's record goes last: as long as something is left, it keeps the VMI from being forgotten.
+    """
+    uid = uid_of(vmi)
+    parts.proxy.stop_target(uid)
+    parts.proxy.stop_source(uid)
+    await parts.metrics.stop(vmi)
+    await parts.disks.unmount(vmi)
+    await parts.hotplug.unmount_all(vmi)
+    if uid:
+        try:
+            await parts.network.teardown(vmi)
+        except FAILURES as error:
+            logger.warning("%s: files of the network are left: %s", key_of(vmi), error)
+        parts.network.forget(vmi)
+    parts.sriov_limiter.forget(uid)
+    await parts.launchers.close(vmi)
+    parts.domains.delete(key_of(vmi))
