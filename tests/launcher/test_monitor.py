@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -148,3 +150,103 @@ def _commands() -> list[str]:
             except OSError:
                 continue
     return found
+
+
+def test_sockets_of_container_disks_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("disk_0.sock", "kernel-boot.sock", "disk_0.img", "sock"):
+        (tmp_path / name).touch()
+    with start("--container-disk-dir", str(tmp_path), "--", "false") as process:
+        assert process.wait(10) == 1
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["disk_0.img", "sock"]
+
+
+def test_a_directory_without_container_disks_is_fine(tmp_path: Path) -> None:
+    with start("--container-disk-dir", str(tmp_path / "none"), "--", "true") as process:
+        _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_it_stays_until_it_is_told_to_go_and_reaps_meanwhile() -> None:
+    with start("--keep-after-failure", "--", "sh", "-c", "exit 6") as process:
+        assert process.stderr is not None
+        while "staying" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 6
+
+
+def test_the_exit_status_survives_a_storm_of_short_lived_children() -> None:
+    script = "i=0; while [ $i -lt 200 ]; do sh -c : & i=$((i+1)); done; exit 9"
+    with start("--", "sh", "-c", script) as process:
+        assert process.wait(60) == 9
+
+
+def test_logs_that_nobody_else_shows_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "b.log").write_bytes(b"no end of line")
+    (tmp_path / "a.log").write_bytes(b"x" * 50 + b"the end\n")
+    monkeypatch.setattr(monitor, "LOG_BYTES", 8)
+    monitor.show_log(str(tmp_path))
+    monitor.show_log(str(tmp_path / "none"))
+    lines = capfd.readouterr().err.splitlines()
+    assert lines == [
+        f"launcher-monitor: log {tmp_path}/a.log:",
+        "the end",
+        f"launcher-monitor: log {tmp_path}/b.log:",
+        " of line",
+    ]
+
+
+class Proxy:
+    """What listens on the ports of an Istio sidecar."""
+
+    def __init__(self, server: str, quit_status: str = "200 OK") -> None:
+        self.requests: list[str] = []
+        self._answers = {"/healthz/ready": f"HTTP/1.1 200 OK\r\nServer: {server}\r\n\r\n"}
+        self._answers["/quitquitquit"] = f"HTTP/1.1 {quit_status}\r\n\r\n"
+        self._listener = socket.create_server(("localhost", 0))
+        self.port = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            with connection:
+                head = connection.recv(4096).decode()
+                if not head:
+                    return
+                method, path, _ = head.split(" ", 2)
+                self.requests.append(f"{method} {path}")
+                connection.sendall(self._answers[path].encode())
+
+    def close(self) -> None:
+        """Listen no more."""
+        socket.create_connection(("localhost", self.port)).close()
+        self._thread.join()
+        self._listener.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "requests"),
+    [("envoy", ["GET /healthz/ready", "POST /quitquitquit"]), ("nginx", ["GET /healthz/ready"])],
+)
+def test_an_istio_proxy_is_told_to_quit(
+    server: str, requests: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = Proxy(server)
+    monkeypatch.setattr(monitor, "_ISTIO_HEALTH", proxy.port)
+    monkeypatch.setattr(monitor, "_ISTIO_QUIT", proxy.port)
+    monitor.end_istio_proxy()
+    proxy.close()
+    assert proxy.requests == requests
+
+
+def test_a_pod_without_a_proxy_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setattr(monitor, "_ISTIO_HEALTH", port)
+    began = time.monotonic()
+    monitor.end_istio_proxy()
+    assert time.monotonic() - began < 2

@@ -17,8 +17,8 @@ from typing import Any
 
 from kvnode.launcher.log import logger
 
-#: Seconds between looks.
-TICK_SECONDS = 1.0
+#: Seconds between looks, and while there is a process to wait for and nothing else to do.
+TICK_SECONDS, IDLE_SECONDS = 1.0, 10.0
 
 
 class QemuProcess:
@@ -32,12 +32,14 @@ class QemuProcess:
         grace: float,
         on_stop: Callable[[], Awaitable[None]],
         kill: Callable[[], Awaitable[bool]],
+        is_over: Callable[[], bool],
         give_up: Callable[[], bool],
     ) -> None:
         """Prepare to follow.
 
         ``on_stop`` is called once when the stop is asked for. ``kill`` ends QEMU by way of libvirt and tells
         whether that could be asked for; it is called each second from ``grace`` seconds after that on.
+        ``is_over`` says that libvirt has seen the end: QEMU may be gone before its process was found.
         ``give_up`` says that nobody waits for this VM any more.
         """
         self.pid = 0
@@ -46,6 +48,7 @@ class QemuProcess:
         self._grace = grace
         self._on_stop = on_stop
         self._kill = kill
+        self._is_over = is_over
         self._give_up = give_up
         self._stopped_at: float | None = None
 
@@ -61,6 +64,9 @@ class QemuProcess:
                 logger.info("nobody waits for this VM any more")
                 return
             if not self.pid and not self._find():
+                if self._is_over():
+                    logger.info("QEMU is gone")
+                    return
                 elapsed = time.monotonic() - began
                 if self._stopped_at is not None or 0 < self._start_timeout <= elapsed:
                     logger.info("there is no QEMU after %.0f s", elapsed)
@@ -73,8 +79,9 @@ class QemuProcess:
                 await self._end()
 
     async def _tick(self, stop: asyncio.Event) -> None:
-        """Wait for a second, or for the first word of the stop, or for the end of the process."""
-        waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asyncio.sleep(TICK_SECONDS))]
+        """Wait for a while, or for the first word of the stop, or for the end of the process."""
+        pause = IDLE_SECONDS if self.pid and self._stopped_at is None else TICK_SECONDS
+        waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asyncio.sleep(pause))]
         if self._stopped_at is None:
             waiting.append(asyncio.ensure_future(stop.wait()))
         if self.pid:

@@ -181,6 +181,7 @@ class Session:
             grace=self._options.grace_seconds,
             on_stop=self._on_stop,
             kill=self._kill,
+            is_over=lambda: self._watcher.ended,
             give_up=lambda: self._commands.exit_early,
         )
         await process.follow(self._stop)

@@ -58,6 +58,13 @@ class Reading:
     disk_errors: Mapping[str, int] | None = None
 
     @property
+    def has_ended(self) -> bool:
+        """Whether nothing runs any more; a domain that was never started is off for no reason."""
+        if self.state in ("Shutoff", "Crashed"):
+            return self.reason != "Unknown"
+        return self.reason == NON_EXISTENT
+
+    @property
     def agent_answers(self) -> bool:
         """Whether a guest agent is connected, in a guest that runs."""
         channels = (self.spec or {}).get("Devices", {}).get("Channels") or []
@@ -84,6 +91,9 @@ class Watcher:
         self.name = subject.domain
         self.defined = asyncio.Event()
         """Set when the domain has been seen."""
+
+        self.ended = False
+        """Whether the domain has run and does so no more."""
 
         self.listeners: list[Callable[[Reading], None]] = []
         """Called in the loop with the domain, each time that it was read."""
@@ -201,6 +211,7 @@ class Watcher:
         for listener in self.listeners:
             listener(reading)
         gone = reading.reason == NON_EXISTENT
+        self.ended = reading.has_ended and self.defined.is_set()
         kind = ADDED if _adds(news) else MODIFIED
         self._notifier.domain_event(
             kind, encode_domain(self._domain(reading)), final=gone and kind == MODIFIED
