@@ -56,7 +56,7 @@ cdef extern from "writer.hpp" namespace "kv" nogil:
     cppclass Writer:
         Writer()
         char* data
-        size_t size
+        size_t size, room
         bool in_tag
         bool failed
         bool invalid

@@ -11,5 +11,5 @@ class Converter:
     def convert(self, vmi: bytes) -> bytes:
         """The domain XML of a VMI given as JSON, UTF-8. Raises ConversionError."""
 
-    def convert_share(self, vmis: list[bytes], results: list[object], counter: Iterator[int]) -> None:
-        """Fills `results` from `vmis`, one thread of those that share `counter`: XML, or the ConversionError."""
+    def convert_share(self, vmis: list[bytes], results: list[object], counter: Iterator[int]) -> int:
+        """Fills `results` from `vmis`, one thread of those that share `counter`; answers how many failed."""

@@ -123,7 +123,7 @@ cdef class Converter:
         """Converts chunks of `vmis` into the same places of `results` until `counter`, which threads share, is past them.
 
         Each item is JSON bytes; its place takes the XML or the ConversionError. The GIL is held only between chunks, to make the
-        bytes objects: while one thread makes them the others convert.
+        bytes objects: while one thread makes them the others convert. Returns how many of its conversions failed.
         """
         cdef _Workspace work = workspace()
         cdef Py_ssize_t first, i, n
@@ -132,8 +132,9 @@ cdef class Converter:
         cdef const char* json[CHUNK]
         cdef size_t size[CHUNK]
         cdef size_t end[CHUNK]
-        cdef Writer out
+        cdef Writer* out = &work.batch
         cdef const char* problem
+        cdef Py_ssize_t failed = 0
         work.build.ctx = &self.data
         while True:
             first = next(counter) * chunk
@@ -146,13 +147,14 @@ cdef class Converter:
                 size[i] = <size_t>PyBytes_GET_SIZE(item)
                 results[first + i] = None
             with nogil:
-                reset(out)
+                reset(out[0])
                 for i in range(n):
                     problem = convert_one(work.parser, work.build, json[i], size[i])
                     if problem == NULL and is_good(work.build):
-                        put(out, work.build.w.data, work.build.w.size)
+                        put(out[0], work.build.w.data, work.build.w.size)
                     else:
                         with gil:
+                            failed += 1
                             results[first + i] = error_of(work, problem)
                     end[i] = out.size
             if out.failed:
@@ -163,10 +165,11 @@ cdef class Converter:
                         out.data + (end[i - 1] if i > 0 else 0), end[i] - (end[i - 1] if i > 0 else 0)
                     )
         give_back(work)
+        return failed
 
 
 cdef enum:
-    CHUNK = 128
+    CHUNK = 64
 
 
 # Below this many bytes of input the work is shorter than a change of threads is worth.
@@ -178,6 +181,7 @@ cdef class _Workspace:
     """The buffers of a conversion, kept for the next one."""
     cdef Parser parser
     cdef Build build
+    cdef Writer batch  # the domains of a share, one behind the other
 
 
 cdef list spare = []  # workspaces not in use; list.pop and list.append are atomic under the GIL
@@ -191,7 +195,7 @@ cdef _Workspace workspace():
 
 cdef void give_back(_Workspace work):
     # A workspace that a huge VMI has blown up is let go.
-    if len(spare) < 16 and work.build.w.size < 1 << 20:
+    if len(spare) < 16 and work.build.w.room <= 1 << 20 and work.batch.room <= 1 << 20:
         spare.append(work)
 
 

@@ -60,9 +60,12 @@ def convert_many(
         raise ValueError(f"threads must be at least 1, not {threads}")
     if not isinstance(context, ConverterContext):
         context = ConverterContext(context)
-    sources = [vmi if isinstance(vmi, bytes) else json_bytes(vmi, "VMI") for vmi in vmis]
+    sources: list[Any] = list(vmis)
+    if set(map(type, sources)) - {bytes}:
+        sources = [vmi if isinstance(vmi, bytes) else json_bytes(vmi, "VMI") for vmi in sources]
     results: list[object] = [None] * len(sources)
-    run_shares(context._converter, sources, results, threads)
+    if not run_shares(context._converter, sources, results, threads):
+        return results
     for index, result in enumerate(results):
         if isinstance(result, ConversionError):
             result.index = index
