@@ -9,6 +9,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from kvnode.agent.errors import AgentError
 
@@ -102,14 +103,32 @@ def _parse(files: dict[str, str], name: str) -> ET.Element:
     if name not in files:
         raise AgentError(f"{name}: is missing; the node's capabilities are read from it")
     try:
-        return ET.fromstring(files[name].strip())  # noqa: S314  (libvirt's own output)
+        return _first_element(files[name])
     except (ET.ParseError, ValueError) as error:
         raise AgentError(f"{name}: is not well-formed XML: {error}") from None
 
 
+def _first_element(text: str) -> ET.Element:
+    """The first element of a command's output; what stands before and behind it is passed over."""
+    root: ET.Element | None = None
+    for event, element in _events(text[max(text.find("<"), 0) :]):
+        if event == "end" and element is root and root is not None:
+            return root
+        root = element if root is None else root
+    raise ValueError("there is no whole element")
+
+
+def _events(text: str) -> Iterator[tuple[str, ET.Element]]:
+    parser: ET.XMLPullParser[Any] = ET.XMLPullParser(("start", "end"))
+    parser.feed(text)
+    for event, element in parser.read_events():
+        if isinstance(element, ET.Element):
+            yield event, element
+
+
 def _is_xml(text: str | None) -> bool:
     try:
-        return text is not None and ET.fromstring(text.strip()) is not None  # noqa: S314
+        return text is not None and _first_element(text) is not None
     except (ET.ParseError, ValueError):
         return False
 

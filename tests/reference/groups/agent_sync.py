@@ -103,6 +103,8 @@ def _failures(row: dict[str, Any]) -> dict[str, Exception]:
     for text in row.get("injected_errors") or ():
         call, _, message = text.partition(": ")
         failures[call] = _failure(call, message)
+        if call == "net.Setup" and "critical" in f"{row.get('case')} {row.get('note')} {message}".casefold():
+            failures[call] = CriticalNetworkError(message)
     return failures
 
 
@@ -118,8 +120,6 @@ def _failure(call: str, message: str) -> Exception:
         return HotplugWaitingError(message)
     if "file does not exist" in message:
         return FileNotFoundError(message)
-    if call == "net.Setup" and "critical" in message.casefold():
-        return CriticalNetworkError(message)
     return AgentError(message)
 
 
@@ -297,7 +297,7 @@ class ContainerDisks(_Part):
 
     def __init__(self, world: World, row: dict[str, Any]):
         super().__init__(world)
-        self._ready = "container disks not ready" not in row.get("note", "")
+        self._ready = "not ready" not in row.get("note", "") or "volume" in row.get("note", "")
 
     async def ready(self, _vmi, _since):
         self._world.did("containerDisks.Ready")

@@ -1,0 +1,150 @@
+"""Records of launchers on disk, so that an agent that starts knows whom to ask.
+
+``pkg/virt-handler/cache/cache.go:77-226``. One JSON file for each VMI, named by its UID. A record is written before anything is started for a VMI, and goes last.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from kvnode.agent.cleanup import clean_up
+from kvnode.agent.errors import AgentError
+from kvnode.agent.parts import Parts
+from kvnode.agent.vmi import is_owned_by, reference, uid_of
+
+logger = logging.getLogger(__name__)
+
+Answers = Callable[[str], Awaitable[bool]]
+"""Whether a launcher answers at a socket."""
+
+_UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Ghost:
+    """A launcher that was found beside a VMI."""
+
+    namespace: str
+    name: str
+    uid: str
+    socket: str
+    """Path of its command socket on this node."""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+class GhostRecords:
+    """All records of this node, in memory and on disk."""
+
+    def __init__(self, directory: Path) -> None:
+        """Read the records in ``directory``; files that are no records are told of and left alone."""
+        self._directory = directory
+        self._records: dict[str, Ghost] = {}
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in sorted(directory.iterdir()):
+            if path.name.startswith("."):
+                path.unlink(missing_ok=True)  # left by a write that was cut off
+            elif (ghost := _read(path)) is not None:
+                self._records[ghost.key] = ghost
+
+    def __iter__(self) -> Iterator[Ghost]:
+        return iter(list(self._records.values()))
+
+    def last_known_uid(self, key: str) -> str:
+        """UID of the VMI that last had the name here; "" when there is no record."""
+        ghost = self._records.get(key)
+        return ghost.uid if ghost else ""
+
+    async def add(self, ghost: Ghost, answers: Answers) -> None:
+        """Record a launcher.
+
+        Another record of the same name is replaced when nobody answers at its socket any more.
+
+        Raises:
+            AgentError: the record lacks a part, the launcher of an older VMI still answers, or there is no room.
+        """
+        for part, value in (("namespace", ghost.namespace), ("name", ghost.name), ("socket", ghost.socket)):
+            if not value:
+                raise AgentError(f"record of a launcher: {part} must not be empty")
+        if not _UID.fullmatch(ghost.uid):
+            raise AgentError(f"record of the launcher of {ghost.key}: uid must be a UID, not {ghost.uid!r}")
+        known = self._records.get(ghost.key)
+        if known == ghost:
+            return
+        if known is not None:
+            if await answers(known.socket):
+                raise AgentError(
+                    f"{ghost.key}: the launcher of an older VM of that name ({known.uid}) still answers "
+                    f"at {known.socket}"
+                )
+            logger.info("%s: nobody answers at %s any more: its record goes", known.key, known.socket)
+            self.delete(known.key)
+        self._write(ghost)
+        self._records[ghost.key] = ghost
+
+    def delete(self, key: str) -> None:
+        """Drop the record of a name, if there is one; raises AgentError when the file cannot be removed."""
+        known = self._records.get(key)
+        if known is None:
+            return
+        path = self._directory / known.uid
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise AgentError(f"{path}: the record cannot be removed: {error.strerror}") from error
+        del self._records[key]
+
+    def _write(self, ghost: Ghost) -> None:
+        path = self._directory / ghost.uid
+        temporary = self._directory / f".{ghost.uid}"
+        text = orjson.dumps(
+            {"name": ghost.name, "namespace": ghost.namespace, "socketFile": ghost.socket, "uid": ghost.uid}
+        )
+        try:
+            with temporary.open("wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise AgentError(
+                f"{path}: the record of {ghost.key} cannot be written: {error.strerror}"
+            ) from error
+
+
+def _read(path: Path) -> Ghost | None:
+    try:
+        found = orjson.loads(path.read_bytes())
+        ghost = Ghost(found["namespace"], found["name"], found["uid"], found["socketFile"])
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        logger.warning("%s: is no record of a launcher: %s", path, error)
+        return None
+    parts = (ghost.namespace, ghost.name, ghost.uid, ghost.socket)
+    if all(isinstance(part, str) and part for part in parts) and ghost.uid == path.name:
+        return ghost
+    logger.warning("%s: is no record of a launcher: a part is missing, or it is of another UID", path)
+    return None
+
+
+async def clean_up_moved(records: GhostRecords, answers: Answers, parts: Parts) -> None:
+    """Clean up after VMIs that run on another node now, whose launchers here ended while no agent saw it.
+
+    Records of VMIs that are gone altogether are left to the passes over their names.
+    """
+    for ghost in records:
+        vmi = parts.vmis.get(ghost.key) or await parts.api.read(ghost.key)
+        if vmi is None or is_owned_by(vmi, parts.node) or uid_of(vmi) != ghost.uid:
+            continue
+        if not await answers(ghost.socket):
+            await clean_up(reference(ghost.namespace, ghost.name, ghost.uid), parts)

@@ -1,0 +1,98 @@
+"""Where the launchers of this node are spoken to (``pkg/virt-handler/cmd-client/client.go:140-260``).
+
+The folder of a socket belongs to the pod: nothing in it is followed out of it.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from kvnode.agent.errors import AgentError
+from kvnode.agent.vmi import Vmi, key_of, status
+
+SOCKET, MARKER = "launcher-sock", "launcher-unresponsive"
+
+_FOLDER = "volumes/kubernetes.io~empty-dir/sockets"
+
+
+class Pods(Protocol):
+    """What is known of pods on this node."""
+
+    def is_leaving(self, uid: str) -> bool:
+        """Whether the pod was told to go, or is not one of the VMI's any more."""
+
+
+class Sockets:
+    """Sockets below kubelet's folder of pods."""
+
+    def __init__(self, pods_folder: Path, node: str, pods: Pods) -> None:
+        """`pods_folder` is ``/var/lib/kubelet/pods`` as this process sees it."""
+        self._root = pods_folder
+        self._node = node
+        self._pods = pods
+
+    def folder_of(self, pod_uid: str) -> Path:
+        """Folder of a pod's sockets; raises AgentError for what is no UID."""
+        if pod_uid in ("", ".", "..") or "/" in pod_uid or "\0" in pod_uid:
+            raise AgentError(f"status.activePods: {pod_uid!r} is no UID of a pod")
+        return self._root / pod_uid / _FOLDER
+
+    def find(self, vmi: Vmi) -> Path | None:
+        """The socket of the VMI's launcher on this node; None while there is none.
+
+        Of several the one counts whose pod is not leaving.
+
+        Raises:
+            AgentError: more than one pod could be the VMI's.
+        """
+        found = [pod for pod in self._local_pods(vmi) if is_socket(self.folder_of(pod) / SOCKET)]
+        if len(found) > 1:
+            found = [pod for pod in found if not self._pods.is_leaving(pod)] or found
+        if len(found) > 1:
+            names = ", ".join(sorted(found))
+            raise AgentError(f"{key_of(vmi)}: launchers of {len(found)} pods answer for one VM: {names}")
+        return self.folder_of(found[0]) / SOCKET if found else None
+
+    def has_folder(self, vmi: Vmi) -> bool:
+        """Whether one of the VMI's pods has been on this node, and kubelet has not removed it."""
+        pods: Mapping[str, str] = status(vmi).get("activePods") or {}
+        return any(_mode(self.folder_of(pod)) is not None for pod in pods)
+
+    def _local_pods(self, vmi: Vmi) -> list[str]:
+        pods: Mapping[str, str] = status(vmi).get("activePods") or {}
+        return [pod for pod, node in pods.items() if node == self._node]
+
+
+def is_unresponsive(socket: Path) -> bool:
+    """Whether a launcher that was there is not any more: no folder, no socket, or marked by the watchdog."""
+    return _mode(socket.with_name(MARKER)) is not None or not is_socket(socket)
+
+
+def mark_unresponsive(socket: Path) -> None:
+    """Mark a launcher as one that does not answer. One whose folder is gone needs no mark.
+
+    Raises:
+        AgentError: the mark cannot be made.
+    """
+    try:
+        socket.with_name(MARKER).touch(exist_ok=True)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise AgentError(f"{socket}: cannot be marked as unresponsive: {error.strerror}") from error
+
+
+def is_socket(path: Path) -> bool:
+    """Whether the path itself is a socket, not a link to one."""
+    mode = _mode(path)
+    return mode is not None and stat.S_ISSOCK(mode)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
