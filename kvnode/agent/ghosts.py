@@ -1,6 +1,7 @@
 """Records of launchers on disk, so that an agent that starts knows whom to ask.
 
-``pkg/virt-handler/cache/cache.go:77-226``. One JSON file for each VMI, named by its UID. A record is written before anything is started for a VMI, and goes last.
+One JSON file for each VMI, named by its UID (``pkg/virt-handler/cache/cache.go:77-226``). A record is written before
+anything is started for a VMI, and goes last.
 """
 
 from __future__ import annotations

@@ -121,8 +121,9 @@ def _first_element(text: str) -> ET.Element:
 def _events(text: str) -> Iterator[tuple[str, ET.Element]]:
     parser: ET.XMLPullParser[Any] = ET.XMLPullParser(("start", "end"))
     parser.feed(text)
-    for event, element in parser.read_events():
-        if isinstance(element, ET.Element):
+    for found in parser.read_events():
+        event, element = found[0], found[-1]
+        if isinstance(event, str) and isinstance(element, ET.Element):
             yield event, element
 
 
