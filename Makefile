@@ -78,6 +78,18 @@ guest: $(GUEST_STAMP) ## Build the demo guest into build/guest
 demo: setup ## Boot examples/vmi-demo.yaml to its "up" message, report its memory, shut it down
 	@$(ROOT) tools/demo.sh $(BIN)/kvnode $(GUEST)
 
+# --- a real Kubernetes --------------------------------------------------------------------------------
+
+NODES ?= 2
+
+.PHONY: cluster
+cluster: $(VENV_STAMP) ## Bring up a real Kubernetes on this machine (root or sudo; built the first time; NODES=0 is the control plane alone)
+	@$(ROOT) $(BIN)/python -m tests.cluster up --if-absent --nodes $(NODES)
+
+.PHONY: cluster-down
+cluster-down: $(VENV_STAMP) ## Take it away without a trace
+	@$(ROOT) $(BIN)/python -m tests.cluster down --if-present
+
 # --- check --------------------------------------------------------------------------------------------
 
 .PHONY: test

@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--if-absent", action="store_true", help="be content with one that is up already")
     down = verb("down", "Take a cluster away without a trace")
     down.add_argument("name", nargs="?", default=DEFAULT)
+    down.add_argument("--if-present", action="store_true", help="be content if there is none")
     down.add_argument("--all", action="store_true", help="every cluster of this user")
     verb("status", "Say which clusters are up; clear away what killed runs left")
     verb("build", "Build all programs into the cache, and nothing else")
@@ -75,9 +76,7 @@ def _run(args: argparse.Namespace, say: binaries.Say) -> int:
         case "up":
             _up(args, say)
         case "down":
-            for one in cluster.clusters() if args.all else [cluster.find(args.name)]:
-                one.down()
-                say(f"{one.name} is gone")
+            _down(args, say)
         case "status":
             _status()
         case "build":
@@ -110,6 +109,22 @@ def _up(args: argparse.Namespace, say: binaries.Say) -> None:
     kubectl = binaries.kubectl(say)
     print(f"export KUBECONFIG={up.kubeconfig}")
     print(f"# then: {kubectl or 'kubectl'} get nodes")
+
+
+def _down(args: argparse.Namespace, say: binaries.Say) -> None:
+    swept = cluster.sweep()
+    up = cluster.clusters()
+    if args.all:
+        chosen = up
+    elif args.if_present or args.name in swept:
+        chosen = [one for one in up if one.name == args.name]
+    else:
+        chosen = [cluster.find(args.name)]
+    for one in chosen:
+        one.down()
+        say(f"{one.name} is gone")
+    if not chosen:
+        say("nothing is up")
 
 
 def _status() -> None:

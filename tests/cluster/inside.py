@@ -46,12 +46,13 @@ def main(directory: Path, listener: int) -> int:
         api = controlplane.start(plan, credentials, controlplane.inside_ports(), processes)
         controlplane.start_controllers(plan, credentials, api, processes)
         _allow_proxy(api)
-        controlplane.wait_for(lambda: _nodes_ready(api, plan), processes, "the nodes", every=0.3)
+        controlplane.wait_for(lambda: _nodes_ready(api, plan), processes, "the nodes", every=0.2)
         (directory / "inside-ready").touch()
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 1
-    wait_reaping(processes)
+    while (ended := wait_reaping(processes)) in plan.node_names:
+        del processes.running[ended]  # a crashed node is no end of the cluster
     return 1
 
 
