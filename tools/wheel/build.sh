@@ -37,6 +37,7 @@ rm -rf $work/bare
 $work/bare/bin/pip install --quiet "$wheel" pytest hypothesis lxml
 cd $work/tree
 env -u PYTHONPATH ../bare/bin/python -m pytest -q -p no:cacheprovider -m "not integration" \
+  --ignore tests/fuzz/test_tool.py \
   tests/api tests/converter tests/fast tests/fuzz tests/spec tests/test_reference_cases_*.py
 ../bare/bin/python - <<'EOF'
 import kvnode, kvnode._fast.domain
