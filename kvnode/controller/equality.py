@@ -7,11 +7,14 @@ from typing import Any
 from kvnode.api.errors import FieldError
 from kvnode.spec.normal import normal_instance
 
+_MAPS = ("labels", "annotations", "matchLabels", "nodeSelector", "activePods")
+"""Fields whose keys are their users': there "" is a value as any."""
+
 
 def bare(value: Any) -> Any:
     """A value without what says no more than its absence: null, "", [], {} and false."""
     if isinstance(value, dict):
-        kept = {key: bare(item) for key, item in value.items()}
+        kept = {key: item if key in _MAPS else bare(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if not _is_nothing(item)}
     if isinstance(value, list):
         return [bare(item) for item in value]
@@ -24,7 +27,7 @@ def _is_nothing(value: Any) -> bool:
 
 def equal(one: Any, other: Any) -> bool:
     """Whether two values are the same but for parts that are absent in one and empty in the other."""
-    return one == other or bare(one) == bare(other)
+    return bool(one == other or bare(one) == bare(other))
 
 
 def equal_specs(one: dict[str, Any], other: dict[str, Any]) -> bool:

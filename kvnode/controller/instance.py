@@ -7,7 +7,7 @@ from typing import Any
 
 from kvnode.api.phases import Phase
 from kvnode.controller import names
-from kvnode.controller.meta import annotations, at, labels
+from kvnode.controller.meta import annotations_of, at, labels_of
 from kvnode.kube.objects import Object
 
 
@@ -67,12 +67,12 @@ def is_migrating(vmi: Object | None, now: datetime) -> bool:
 
 def is_migration_target(vmi: Object) -> bool:
     """Whether it was made to receive a running VM."""
-    return annotations(vmi).get(names.MIGRATION_TARGET_ANNOTATION) == "true"
+    return annotations_of(vmi).get(names.MIGRATION_TARGET_ANNOTATION) == "true"
 
 
 def is_target_node_known(vmi: Object) -> bool:
     """Whether the sender has said where it is to run."""
-    return names.MIGRATION_TARGET_NODE_LABEL in labels(vmi)
+    return names.MIGRATION_TARGET_NODE_LABEL in labels_of(vmi)
 
 
 def moment(text: object) -> datetime | None:

@@ -20,12 +20,12 @@ def namespace_of(obj: Object) -> str:
     return str(metadata(obj).get("namespace") or "")
 
 
-def annotations(obj: Object) -> dict[str, str]:
+def annotations_of(obj: Object) -> dict[str, str]:
     """The object's annotations, an empty mapping of nobody's when it has none."""
     return metadata(obj).get("annotations") or {}
 
 
-def labels(obj: Object) -> dict[str, str]:
+def labels_of(obj: Object) -> dict[str, str]:
     """The object's labels, an empty mapping of nobody's when it has none."""
     return metadata(obj).get("labels") or {}
 
@@ -93,12 +93,12 @@ def controller_reference(owner: Object, kind: str) -> dict[str, Any]:
 
 def is_api_observed(obj: Object) -> bool:
     """Whether the object has been written since this version of the API is stored (``ctl.go:240``)."""
-    return annotations(obj).get(names.LATEST_API_ANNOTATION) == names.API_OBSERVED
+    return annotations_of(obj).get(names.LATEST_API_ANNOTATION) == names.API_OBSERVED
 
 
 def observe_api(obj: Object) -> None:
     """Note in memory that this version of the API is stored."""
-    noted = dict(annotations(obj))
+    noted = dict(annotations_of(obj))
     noted[names.LATEST_API_ANNOTATION] = names.API_OBSERVED
     noted[names.STORAGE_API_ANNOTATION] = names.API_OBSERVED
     obj["metadata"]["annotations"] = noted

@@ -20,4 +20,6 @@ def check_new_networks(spec: dict[str, Any]) -> None:
         path = f"{_INTERFACES}[{index}]"
         for gone in ("slirp", "macvtap", "passt"):
             if interface.get(gone) is not None:
-                raise FieldError(f"{path}.{gone}", "is no longer there: use masquerade, bridge or a binding plugin")
+                raise FieldError(
+                    f"{path}.{gone}", "is no longer there: use masquerade, bridge or a binding plugin"
+                )

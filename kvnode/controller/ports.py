@@ -97,9 +97,7 @@ class Settings:
     """The cluster's configuration and this installation's habits."""
 
     config: ClusterConfig = field(default_factory=ClusterConfig)
-    launcher: LauncherSettings = field(
-        default_factory=lambda: LauncherSettings(network_annotations=True)
-    )
+    launcher: LauncherSettings = field(default_factory=lambda: LauncherSettings(network_annotations=True))
     architecture: str = "amd64"
     """Of a VM that names none."""
 

@@ -19,7 +19,11 @@ Volume = dict[str, Any]
 
 def claim_name(volume: Volume) -> str:
     """Name of the claim that a volume is on, "" for one that is on none."""
-    for source, field in (("dataVolume", "name"), ("persistentVolumeClaim", "claimName"), ("memoryDump", "claimName")):
+    for source, field in (
+        ("dataVolume", "name"),
+        ("persistentVolumeClaim", "claimName"),
+        ("memoryDump", "claimName"),
+    ):
         found = volume.get(source)
         if found is not None:
             return str(found.get(field) or "")
@@ -34,7 +38,9 @@ def is_hotplugged(volume: Volume) -> bool:
 
 def is_declared_hotplug(volume: Volume) -> bool:
     """Whether a volume comes and goes with its mention in the VM."""
-    return any((volume.get(source) or {}).get("hotpluggable") for source in ("dataVolume", "persistentVolumeClaim"))
+    return any(
+        (volume.get(source) or {}).get("hotpluggable") for source in ("dataVolume", "persistentVolumeClaim")
+    )
 
 
 def phase_of(data_volume: Object) -> str:

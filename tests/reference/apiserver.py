@@ -93,7 +93,7 @@ class RecordingServer:
             new = copy.deepcopy(obj)
             if resource.plural == "virtualmachines":
                 new["status"] = held.get("status") or {}
-        return self._store(resource, held, new)
+        return self.store(resource, held, new)
 
     async def patch(
         self,
@@ -110,14 +110,11 @@ class RecordingServer:
             "patch", resource, subresource, name=name, patchType=str(kind), payload=copy.deepcopy(patch)
         )
         held = self._existing(call, resource, f"{namespace}/{name}")
-        new = copy.deepcopy(held)
-        if isinstance(patch, list):
-            for operation in patch:
-                if not _apply(new, operation):
-                    self._refuse(call, "Invalid", f"{operation['op']} {operation['path']}")
-        else:
-            _merge(new, patch)
-        return self._store(resource, held, new)
+        new = apply_patch(held, patch)
+        if new is None:
+            self._refuse(call, "Invalid", f"the patch does not fit {name}")
+        assert new is not None
+        return self.store(resource, held, new)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, grace_seconds: int | None = None
@@ -132,11 +129,12 @@ class RecordingServer:
         if metadata(held).get("finalizers") or (on_node and not finished and grace_seconds != 0):
             new = copy.deepcopy(held)
             new["metadata"].setdefault("deletionTimestamp", self._now)
-            self._store(resource, held, new)
+            self.store(resource, held, new)
         else:
             del self.objects[resource.plural, key]
 
-    def _store(self, resource: Resource, held: Object, new: Object) -> Object:
+    def store(self, resource: Resource, held: Object, new: Object) -> Object:
+        """Have ``new`` in the place of ``held``; the answer is what is there then."""
         meta = new["metadata"]
         if bare(held) != bare(new):
             meta["resourceVersion"] = str(int(metadata(held).get("resourceVersion") or 1) + 1)
@@ -148,6 +146,15 @@ class RecordingServer:
         else:
             self.objects[key] = new
         return copy.deepcopy(new)
+
+
+def apply_patch(held: Object, patch: Object | list[Object]) -> Object | None:
+    """A patched copy; None when a JSON patch cannot be applied."""
+    new = copy.deepcopy(held)
+    if not isinstance(patch, list):
+        _merge(new, patch)
+        return new
+    return new if all(_apply(new, operation) for operation in patch) else None
 
 
 def _apply(obj: Any, operation: dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.reference import better_controllers as controllers
 from tests.reference.common import Case
 
 
@@ -78,6 +79,34 @@ RULES: tuple[Rule, ...] = (
         "agent_sync",
         "a VMI that is not among the node's is read from the API server: no agent stores those of all nodes",
         _read_instead_of_stored,
+    ),
+    *(
+        Rule(group, reason, recognises)
+        for group in ("vm", "vm_status", "start")
+        for reason, recognises in (
+            ("a revision that the cache has is not read from the server", controllers.cached_revision),
+            (
+                "a failure's start request is written with the rest of the status; the reference's own one refuses that",
+                controllers.one_status_write,
+            ),
+            (
+                "starting a halted VM is no failure; the reference calls it one, fails to write that, and tries again",
+                controllers.start_of_halted,
+            ),
+            (
+                "a VM that went with its last finalizer has no status to be written, and nothing to be tried again",
+                controllers.status_of_gone,
+            ),
+            (
+                "a firmware UUID that a patch has just written is not written again",
+                controllers.uuid_written_once,
+            ),
+        )
+    ),
+    Rule(
+        "vmi",
+        "an event tells of a temporary pod's deletion only when it was deleted",
+        controllers.deletion_not_told,
     ),
 )
 

@@ -24,10 +24,11 @@ class VMScene(Scene):
     def __init__(self, given: dict[str, Any]) -> None:
         super().__init__(given)
         state = with_times(given)
-        self.vm: Object = state["vm"]
+        self.vm: Object = state["vm"] or {}
         self.vmi: Object | None = state.get("vmi")
-        self.key = key_of(self.vm)
-        self._add_vm(state)
+        self.key = key_of(self.vm) or "default/testvm"
+        if self.vm:
+            self._add_vm(state)
         if self.vmi is not None:
             self.add(resources.VIRTUAL_MACHINE_INSTANCES, self.vmi)
         for revision in state.get("controllerRevisions") or ():

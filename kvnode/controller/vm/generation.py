@@ -5,7 +5,7 @@ from __future__ import annotations
 from kvnode.controller import names
 from kvnode.controller.equality import equal, equal_specs
 from kvnode.controller.jsonpatch import change
-from kvnode.controller.meta import annotations, at, name_of, status_of
+from kvnode.controller.meta import annotations_of, at, name_of, status_of
 from kvnode.controller.vm.revisions import generation_of_name, revision_named
 from kvnode.controller.vm.run import Run
 from kvnode.kube.objects import Object, metadata
@@ -19,7 +19,7 @@ async def follow_generation(run: Run) -> None:
         ApiError: the server refused.
     """
     generation = str(metadata(run.vm).get("generation") or 0)
-    if run.vmi is None or annotations(run.vmi).get(names.GENERATION_ANNOTATION) == generation:
+    if run.vmi is None or annotations_of(run.vmi).get(names.GENERATION_ANNOTATION) == generation:
         return
     revision = revision_named(run.world, run.vm, _revision_name(run.vmi))
     if revision is None:
@@ -40,7 +40,7 @@ async def note_generations(run: Run) -> None:
     vmi = run.vmi
     if vmi is None:
         return
-    observed = _whole(annotations(vmi).get(names.GENERATION_ANNOTATION))
+    observed = _whole(annotations_of(vmi).get(names.GENERATION_ANNOTATION))
     if observed is None:
         revision = revision_named(run.world, run.vm, _revision_name(vmi))
         observed = generation_of_name(name_of(revision)) if revision else None

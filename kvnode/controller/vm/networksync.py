@@ -9,6 +9,7 @@ from kvnode.controller.equality import equal
 from kvnode.controller.errors import SyncError
 from kvnode.controller.jsonpatch import add, test
 from kvnode.controller.meta import at, name_of, spec_of
+from kvnode.controller.podnetworks import is_ordinal, secondary_networks
 from kvnode.controller.vm.run import Run
 from kvnode.kube.errors import ApiError
 from kvnode.kube.objects import Object, is_deleting
@@ -56,7 +57,9 @@ def _wanted(spec: dict[str, Any], vmi: Object) -> tuple[list[Item], list[Item]]:
             if state != ABSENT and pluggable:
                 interfaces.append(copy.deepcopy(wanted))
                 networks.append(copy.deepcopy(template_networks.get(name) or {"name": name}))
-        elif state != (present.get("state") or "") != ABSENT and not (state == ABSENT and _has_ordinal_names(vmi)):
+        elif state != (present.get("state") or "") != ABSENT and not (
+            state == ABSENT and _has_ordinal_names(vmi)
+        ):
             present["state"] = state
     statuses = {one.get("name") for one in at(vmi, "status", "interfaces") or ()}
     interfaces = [one for one in interfaces if one.get("state") != ABSENT or one.get("name") in statuses]
@@ -69,17 +72,13 @@ def _wanted(spec: dict[str, Any], vmi: Object) -> tuple[list[Item], list[Item]]:
 
 
 def _has_ordinal_names(vmi: Object) -> bool:
-    """Whether the pod's secondary interfaces are numbered, as they were before v1.0 (``namescheme``)."""
-    secondary = {
-        one.get("name")
-        for one in spec_of(vmi).get("networks") or ()
-        if one.get("multus") is not None and not one["multus"].get("default")
-    }
-    for status in at(vmi, "status", "interfaces") or ():
-        pod_name = str(status.get("podInterfaceName") or "")
-        if status.get("name") in secondary and pod_name.startswith("net") and pod_name[3:].isdigit():
-            return True
-    return False
+    """Whether the pod's secondary interfaces are numbered, as they were before v1.0; unknown names count as such."""
+    secondary = secondary_networks(spec_of(vmi).get("networks") or ())
+    if not secondary:
+        return False
+    names = {one.get("name"): one.get("podInterfaceName") for one in at(vmi, "status", "interfaces") or ()}
+    known = next((names[one["name"]] for one in secondary if names.get(one["name"])), None)
+    return known is None or is_ordinal(known)
 
 
 def _networks_of(networks: list[Item], interfaces: list[Item]) -> list[Item]:
@@ -101,4 +100,6 @@ async def _patch(run: Run, vmi: Object, interfaces: list[Item], networks: list[I
     try:
         await run.world.api.patch(VIRTUAL_MACHINE_INSTANCES, name_of(vmi), run.namespace, patch)
     except ApiError as error:
-        raise SyncError("HotPlugNetworkInterfaceError", f"the VMI's networks could not be changed: {error}") from error
+        raise SyncError(
+            "HotPlugNetworkInterfaceError", f"the VMI's networks could not be changed: {error}"
+        ) from error

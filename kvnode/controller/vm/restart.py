@@ -121,10 +121,14 @@ def _overlook_firmware_uuid(before: Spec, current: Spec, running: Spec) -> None:
 
 def needs_restart_for_networks(wanted: Spec, running: Spec) -> bool:
     """Whether interfaces or networks changed in more than can be plugged."""
-    has_pod, had_pod = (any(n.get("pod") is not None for n in s.get("networks") or ()) for s in (wanted, running))
+    has_pod, had_pod = (
+        any(n.get("pod") is not None for n in s.get("networks") or ()) for s in (wanted, running)
+    )
     if has_pod and not had_pod:
         return True
-    interfaces = (_by_name(at(one, "domain", "devices", "interfaces"), _without_state) for one in (wanted, running))
+    interfaces = (
+        _by_name(at(one, "domain", "devices", "interfaces"), _without_state) for one in (wanted, running)
+    )
     networks = (_by_name(one.get("networks"), _without_definition) for one in (wanted, running))
     return any(
         name not in now or not equal(now[name], item)

@@ -15,7 +15,7 @@ from kvnode.controller.instance import (
     is_migration_target,
     phase,
 )
-from kvnode.controller.meta import annotations, spec_of, status_of
+from kvnode.controller.meta import annotations_of, spec_of, status_of
 from kvnode.controller.vm.backoff import time_left
 from kvnode.controller.vm.requests import append_start, wants_start, wants_stop_of
 from kvnode.controller.vm.run import Run
@@ -70,7 +70,9 @@ async def apply(run: Run, strategy: str) -> None:
     """
     decide = _DECISIONS.get(strategy)
     if decide is None:
-        raise SyncError(names.FAILED_CREATE, f"spec.runStrategy: {strategy!r} is none of {', '.join(_DECISIONS)}")
+        raise SyncError(
+            names.FAILED_CREATE, f"spec.runStrategy: {strategy!r} is none of {', '.join(_DECISIONS)}"
+        )
     await decide(run)
 
 
@@ -149,7 +151,7 @@ async def _wait_as_receiver(run: Run) -> None:
     elif is_migration_target(vmi):
         return
     elif is_migration_completed(vmi):
-        restored = annotations(run.vm).get(names.RESTORE_RUN_STRATEGY_ANNOTATION)
+        restored = annotations_of(run.vm).get(names.RESTORE_RUN_STRATEGY_ANNOTATION)
         if restored is not None:
             spec_of(run.vm)["runStrategy"] = restored
     else:

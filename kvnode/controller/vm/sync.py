@@ -10,7 +10,7 @@ from kvnode.controller import conditions, names
 from kvnode.controller.equality import equal
 from kvnode.controller.errors import SyncError
 from kvnode.controller.jsonpatch import add, add_or_change, change, test
-from kvnode.controller.meta import annotations, at, finalizers, name_of, spec_of, status_of
+from kvnode.controller.meta import annotations_of, at, finalizers, name_of, spec_of, status_of
 from kvnode.controller.mirror import mirror_patch, mirrored
 from kvnode.controller.vm import strategy
 from kvnode.controller.vm.datavolumes import DataVolumeError, ensure_data_volumes
@@ -79,7 +79,7 @@ async def _patch_finalizers(run: Run, old: list[str] | None, new: list[str]) -> 
 
 async def _has_disks(run: Run, wanted: str) -> bool:
     """Make the DataVolumes of a VM that does not put that off; whether the VM's state may be looked at."""
-    if annotations(run.vm).get(names.IMMEDIATE_DATA_VOLUMES_ANNOTATION) == "false":
+    if annotations_of(run.vm).get(names.IMMEDIATE_DATA_VOLUMES_ANNOTATION) == "false":
         return True
     try:
         ready = await ensure_data_volumes(run)
@@ -139,23 +139,27 @@ async def _mirror(run: Run, wanted: Object, template: dict[str, Any]) -> None:
     if vmi is None or is_deleting(vmi):
         return
     source, old = template.get("metadata") or {}, metadata(vmi)
-    patch = mirror_patch("/metadata/labels", run.settings.labels_sync, source.get("labels") or {}, old.get("labels"))
+    patch = mirror_patch(
+        "/metadata/labels", run.settings.labels_sync, source.get("labels") or {}, old.get("labels")
+    )
     patterns = (*names.DESCHEDULER_ANNOTATIONS, *run.settings.annotations_sync)
     notes = dict(old.get("annotations") or {})
     changed = mirrored(patterns, source.get("annotations") or {}, notes)
-    if mirrored((names.SKIP_BACKUP_HOOKS_ANNOTATION,), annotations(wanted), notes) or changed:
+    if mirrored((names.SKIP_BACKUP_HOOKS_ANNOTATION,), annotations_of(wanted), notes) or changed:
         patch += add_or_change("/metadata/annotations", old.get("annotations"), notes)
     if not patch:
         return
     try:
         run.vmi = await run.world.api.patch(VIRTUAL_MACHINE_INSTANCES, name_of(vmi), run.namespace, patch)
     except ApiError as error:
-        raise SyncError("AnnotationsLabelsChangeError", f"the VMI's annotations do not follow: {error}") from error
+        raise SyncError(
+            "AnnotationsLabelsChangeError", f"the VMI's annotations do not follow: {error}"
+        ) from error
 
 
 def _keep_pci_topology(template: dict[str, Any], vmi: Object | None) -> None:
     """Give the next VMI the PCI topology that a node found this one to have (``vm.go:3186``)."""
-    found = annotations(vmi or {})
+    found = annotations_of(vmi or {})
     notes = (template.get("metadata") or {}).get("annotations") or {}
     version = found.get(PCI_TOPOLOGY_VERSION_ANNOTATION)
     if not version or notes.get(PCI_TOPOLOGY_VERSION_ANNOTATION):

@@ -25,14 +25,14 @@ def run(case: Case) -> Outcome:
 
 
 def _made(got: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    created = {one["resource"]: one["payload"] for one in got["actions"] if one["verb"] == "create"}
+    created = {one["resource"]: one["payload"] for one in got.get("actions", ()) if one["verb"] == "create"}
     revision = created.get("controllerrevisions")
     if revision:
         exactly = bare(revision["data"]) == {"spec": bare(spec)}
         revision = {**revision, "dataIsExactlySpec": exactly}
     deleted = [
         one["name"]
-        for one in got["actions"]
+        for one in got.get("actions", ())
         if one["verb"] == "delete" and one["resource"] == "controllerrevisions"
     ]
     return {
@@ -44,7 +44,9 @@ def _made(got: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
 
 def _judged(got: dict[str, Any]) -> dict[str, Any]:
     tried = [
-        one for one in got["actions"] if one["verb"] == "update" and one.get("subresource") == "status"
+        one
+        for one in got.get("actions", ())
+        if one["verb"] == "update" and one.get("subresource") == "status"
     ]
     status = tried[-1]["payload"]["status"] if tried else {}
     required = [one["status"] for one in status.get("conditions") or () if one["type"] == "RestartRequired"]

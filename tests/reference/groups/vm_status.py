@@ -13,6 +13,10 @@ def run(case: Case) -> Outcome:
     if row["via"] != "Execute":
         return Outcome.of(row["printableStatus"], scene.printable())
     got = scene.reconcile()
-    tried = [one["payload"]["status"] for one in got["actions"] if one.get("subresource") == "status" and one["verb"] == "update"]
+    tried = [
+        one["payload"]["status"]
+        for one in got.get("actions", ())
+        if one.get("subresource") == "status" and one["verb"] == "update"
+    ]
     got["printableStatus"] = tried[-1].get("printableStatus") if tried else None
     return Outcome.of({**wanted(row), "printableStatus": row["printableStatus"]}, got)

@@ -1,0 +1,71 @@
+"""One pass over one VirtualMachineInstance (``vmi.go:297-367``)."""
+
+from __future__ import annotations
+
+import copy
+
+from kvnode.controller.errors import SyncError
+from kvnode.controller.meta import at, is_api_observed, namespace_of, observe_api, spec_of
+from kvnode.controller.ports import World
+from kvnode.controller.vmi.pods import current_pod
+from kvnode.controller.vmi.run import Run
+from kvnode.controller.vmi.status import update_status, write
+from kvnode.controller.vmi.sync import sync
+from kvnode.controller.volumes import data_volumes_of
+from kvnode.kube.expectations import Expectations
+
+
+class VirtualMachineInstanceController:
+    """Makes a launcher pod for each VMI, and keeps the VMI's status until a node takes over.
+
+    Whoever watches tells `pod_expectations` of pods that came and went, `claim_expectations` of claims, and
+    clears `vmi_expectations` at every change of the VMI: it is not looked at between a write and its echo.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.pod_expectations = Expectations()
+        self.vmi_expectations = Expectations()
+        self.claim_expectations = Expectations()
+
+    async def reconcile(self, key: str) -> None:
+        """Look at the VMI of that key (``namespace/name``).
+
+        Raises:
+            Exception: it is to be looked at again, after some time.
+        """
+        vmi = self.world.caches.vmis.get(key)
+        expected = (self.pod_expectations, self.vmi_expectations, self.claim_expectations)
+        if vmi is None:
+            for one in expected:
+                one.forget(key)
+            return
+        run = Run(
+            world=self.world,
+            settings=self.world.settings(),
+            key=key,
+            original=copy.deepcopy(vmi),
+            vmi=vmi,
+            pod=None,
+            data_volumes=[],
+            pod_expectations=self.pod_expectations,
+            vmi_expectations=self.vmi_expectations,
+            claim_expectations=self.claim_expectations,
+        )
+        if not is_api_observed(vmi):
+            observe_api(vmi)
+            await write(run, vmi)
+            return
+        if not all(one.satisfied(key) for one in expected):
+            return
+        run.pod = current_pod(run.pods(), str(at(vmi, "status", "nodeName") or ""))
+        volumes = spec_of(vmi).get("volumes") or ()
+        run.data_volumes = data_volumes_of(self.world.caches, namespace_of(vmi), volumes)
+        error: SyncError | None = None
+        try:
+            await sync(run)
+        except SyncError as raised:
+            error = raised
+        await update_status(run, error)
+        if error is not None and error.requeue:
+            raise error

@@ -1,0 +1,108 @@
+"""The controllers' differences that are meant: predicates for `tests.reference.better`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.reference.common import Case
+
+
+def cached_revision(_case: Case, want: Any, got: Any) -> bool:
+    """All the same, but for a revision that was read from the server and is in the cache."""
+    asked = [
+        one for one in want["actions"] if one["verb"] == "get" and one["resource"] == "controllerrevisions"
+    ]
+    kept = [one for one in want["actions"] if one not in asked]
+    return bool(asked) and {**want, "actions": kept} == {"actions": [], **got}
+
+
+def one_status_write(case: Case, want: Any, got: Any) -> bool:
+    """A failed VMI's start request came in a patch of its own, after which the status was refused."""
+    patch, refused = _status_patch(want), _refused_status(want, "Conflict")
+    if patch is None or refused is None or case.data["input"].get("injectedErrors") or _errors(got):
+        return False
+    written = [one for one in got["actions"] if _is_status_update(one)]
+    same = [one["payload"] for one in written] == [refused["payload"]]
+    return same and _end(case, want)
+
+
+def start_of_halted(case: Case, want: Any, got: Any) -> bool:
+    """The halted VM was made to run, and that was called a failure, which could not be written."""
+    refused = _refused_status(want, "Conflict")
+    if refused is None or case.data["input"].get("injectedErrors") or _errors(got):
+        return False
+    failure = [
+        one["reason"] for one in refused["payload"]["status"]["conditions"] if one["type"] == "Failure"
+    ]
+    starts = [one for one in want["actions"] if one["verb"] == "update" and not one.get("subresource")]
+    return failure == ["FailedCreate"] and starts == got["actions"][: len(starts)] != [] and _end(case, want)
+
+
+def status_of_gone(_case: Case, want: Any, got: Any) -> bool:
+    """The status of a VM was written that went with its last finalizer."""
+    refused = _refused_status(want, "NotFound")
+    if refused is None or want.get("vmAfter") is not None:
+        return False
+    kept = [one for one in want["actions"] if one is not refused]
+    different = ("actions", "queue", "printableStatus")
+    same = all(want.get(name) == got.get(name) for name in {*want, *got} - {*different})
+    return same and got.get("actions") == kept and _results(want, got) == ("rateLimited", "forgotten")
+
+
+def uuid_written_once(_case: Case, want: Any, got: Any) -> bool:
+    """The VM was written again with the firmware UUID that a patch had just given it."""
+    patches = [one for one in want["actions"] if _gives_uuid(one)]
+    writes = [one for one in want["actions"] if one["verb"] == "update" and not one.get("subresource")]
+    if len(patches) != 1 or len(writes) != 1:
+        return False
+    firmware = writes[0]["payload"]["spec"]["template"]["spec"]["domain"]["firmware"]
+    kept = [one for one in want["actions"] if one is not writes[0]]
+    given = patches[0]["payload"][-1]["value"]
+    return bool(firmware == given and {**want, "actions": kept} == got)
+
+
+def deletion_not_told(_case: Case, want: Any, got: Any) -> bool:
+    """A temporary pod was left alone, and its deletion announced."""
+    deleted = [one for one in want.get("actions", ()) if one["verb"] == "delete"]
+    told = [one for one in want["events"] if one["reason"] == "SuccessfulDelete"]
+    kept = [one for one in want["events"] if one not in told]
+    return bool(told) and not deleted and {**want, "events": kept} == {"events": [], **got}
+
+
+def _gives_uuid(action: dict[str, Any]) -> bool:
+    if action["verb"] != "patch" or action["resource"] != "virtualmachines":
+        return False
+    return [one["path"] for one in action["payload"]] == ["/spec/template/spec/domain/firmware"] * 2
+
+
+def _is_status_update(action: dict[str, Any]) -> bool:
+    return action["verb"] == "update" and action.get("subresource") == "status"
+
+
+def _refused_status(want: Any, error: str) -> dict[str, Any] | None:
+    """The one refused call, if it is a status of the VM's and refused for that reason."""
+    refused: list[dict[str, Any]] = [one for one in want["actions"] if "error" in one]
+    if len(refused) != 1 or not _is_status_update(refused[0]) or refused[0]["error"] != error:
+        return None
+    return refused[0]
+
+
+def _status_patch(want: Any) -> dict[str, Any] | None:
+    found = [one for one in want["actions"] if one["verb"] == "patch" and one.get("subresource") == "status"]
+    paths = [operation["path"] for one in found for operation in one["payload"]]
+    return found[0] if paths == ["/status/stateChangeRequests"] else None
+
+
+def _errors(got: Any) -> list[str]:
+    return [one["error"] for one in got.get("actions", ()) if "error" in one]
+
+
+def _results(want: Any, got: Any) -> tuple[str, str]:
+    return want["queue"]["result"], got["queue"]["result"]
+
+
+def _end(case: Case, want: Any) -> bool:
+    # The scenes know the controllers, which the other groups have no need to load.
+    from tests.reference.rest import ends_the_same  # noqa: PLC0415
+
+    return ends_the_same(case.data, want)
