@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import libvirt
 import libvirt_qemu
@@ -24,6 +24,8 @@ from kvnode.launcher.pod.settings import Intervals
 from kvnode.virt.connection import Connection
 from kvnode.virt.errors import VirtError
 from kvnode.virt.payloads.stats import LOAD
+
+Result = TypeVar("Result")
 
 #: Pause before the second question of a kind, in seconds.
 FIRST_PAUSE = 10.0
@@ -119,6 +121,10 @@ class AgentPoller:
                 task.cancel()
             self._tasks = []
 
+    async def ask(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a function that waits for the agent in the thread that asks it; it waits for its turn."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+
     def stop(self) -> None:
         """Stop for good; a question under way is left behind."""
         self.run_while(False)
@@ -130,7 +136,7 @@ class AgentPoller:
         due = loop.time()
         while True:
             try:
-                answer = await loop.run_in_executor(self._executor, self._ask, question)
+                answer = await self.ask(self._ask, question)
                 self._keep(answer)
             except (VirtError, libvirt.libvirtError, ValueError) as error:
                 logger.debug("the guest agent gives no answer to %s: %s", question.name, error)

@@ -105,7 +105,9 @@ class FakeAgent:
         state, reason = heard.state
         with contextlib.suppress(Exception):
             async with self.commands() as client:
-                if state == "Crashed" or (state == "Shutoff" and reason != "Unknown"):  # not one to be started yet
+                if state == "Crashed" or (
+                    state == "Shutoff" and reason != "Unknown"
+                ):  # not one to be started yet
                     await client.vmi_command("DeleteVirtualMachine", self.vmi)
                 elif grace.get("MarkedForGracefulShutdown") and not self._shutting_down:
                     self._shutting_down = True

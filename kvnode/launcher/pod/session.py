@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from kvnode.launcher import paths
+from kvnode.launcher.access_credentials import AccessCredentials
 from kvnode.launcher.agent_poller import AgentPoller
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.log import logger
@@ -18,6 +19,7 @@ from kvnode.launcher.manager.instance import Instance
 from kvnode.launcher.manager.manager import Manager
 from kvnode.launcher.manager.metadata import MetadataCache
 from kvnode.launcher.manager.network import PodNetwork
+from kvnode.launcher.manager.steps import Steps
 from kvnode.launcher.notify import PIPE, WARNING, Notifier
 from kvnode.launcher.pod.firmware_log import FirmwareLog
 from kvnode.launcher.pod.link import Link
@@ -51,6 +53,20 @@ TRIM_SECONDS = 5.0
 STANDALONE_VARIABLE = "STANDALONE_VMI"
 
 
+class PodSteps(Steps):
+    """The steps around a definition, and the start of what goes on after them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, credentials: AccessCredentials) -> None:
+        """``credentials`` are begun with in ``loop``."""
+        self._loop = loop
+        self._credentials = credentials
+
+    def before_define(self, vmi: Instance) -> None:
+        """Make the disks, and see to access credentials from now on."""
+        super().before_define(vmi)
+        self._loop.call_soon_threadsafe(self._credentials.start, vmi.data)
+
+
 class Session:
     """One run of the launcher."""
 
@@ -78,8 +94,14 @@ class Session:
         self._watcher.register()
         self._firmware = FirmwareLog()
         network = PodNetwork(DhcpService(paths.PRIVATE))
+        self._credentials = AccessCredentials(self._link, options.domain, self._poller, self._metadata)
         self._manager = Manager(
-            self._link, options.manager, self._metadata, agent=self._store, network=network
+            self._link,
+            options.manager,
+            self._metadata,
+            agent=self._store,
+            steps=PodSteps(asyncio.get_running_loop(), self._credentials),
+            network=network,
         )
         self._commands = Commands(
             self._manager, vm_stats=options.manager.vm_stats, on_ping_failed=self._on_ping_failed
@@ -129,6 +151,7 @@ class Session:
         for task in self._background:
             task.cancel()
         await self._manager.close()
+        await self._credentials.stop()
         self._poller.stop()
         await self._watcher.stop()
         await self._notifier.stop()
@@ -223,6 +246,8 @@ class Session:
     # ---- what the parts tell each other
 
     def _on_reading(self, reading: Reading) -> None:
+        if reading.agent_answers and not self._poller.running:
+            self._credentials.wake()
         self._poller.run_while(reading.agent_answers)
         if not self._trimmed and reading.state == "Running":
             self._trimmed = True

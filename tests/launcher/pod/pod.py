@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,16 @@ class Pod:
             libvirt_qemu.qemuMonitorCommand(domain, command, libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP)
         finally:
             connection.close()
+
+    def type(self, text: str) -> None:
+        """Type a line into the guest's serial console, and wait until the shell has read it."""
+        with socket.socket(socket.AF_UNIX) as console:
+            console.settimeout(20)
+            console.connect(str(self.serial.with_name("virt-serial0")))
+            console.sendall(f"\n{text}\necho $((6 * 7))-typed\n".encode())
+            heard = b""
+            while b"42-typed" not in heard:
+                heard += console.recv(4096)
 
     def terminate(self) -> None:
         """What the kubelet does when the pod is deleted."""

@@ -82,12 +82,19 @@ def test_a_whole_life(guest: Guest, libvirt_cache: Path) -> None:
             await check_memory(pod, agent)
             pids = pod.pids()
             assert set(pids) == {"launcher-monitor", "launcher", "virtlogd", "virtqemud", "qemu"}
+            # A guest whose agent died is asked by its power button, and does not cost the grace period.
+            await asyncio.to_thread(pod.type, "killall qemu-ga")
+            await asyncio.to_thread(
+                wait_until, lambda: "the guest agent is away" in pod.log, 30, "an agent's end"
+            )
+            began = time.monotonic()
             pod.terminate()
             told = await agent.until(marked, "that the VM is to be stopped")
             assert told.state[0] == "Running", "the stop is the agent's to do"
             await agent.until(
                 lambda one: one.kind != "EVENT" and one.state == ("Shutoff", "Shutdown"), "a clean end"
             )
+            assert time.monotonic() - began < 15, "of thirty seconds of grace"
             gone = await agent.until(lambda one: one.gone, "that the domain is gone")
             assert gone.state == ("NoState", "NonExistent")
             assert await ended(pod) == 0
