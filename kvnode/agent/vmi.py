@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-import orjson
-
 from kvnode.api.names import API_VERSION, NODE_NAME_LABEL, VIRTUAL_MACHINE_INSTANCE
 from kvnode.api.phases import Phase
 
@@ -22,9 +20,14 @@ _FINAL = (Phase.SUCCEEDED, Phase.FAILED)
 
 
 def copy_of(vmi: Mapping[str, Any]) -> Vmi:
-    """A deep copy."""
-    copied: Vmi = orjson.loads(orjson.dumps(vmi))
-    return copied
+    """A deep copy, down to all mappings and lists."""
+    return {name: _copied(value) for name, value in vmi.items()}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _copied(item) for name, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def reference(namespace: str, name: str, uid: str = "") -> Vmi:

@@ -91,8 +91,8 @@ class Watchdog:
         if answered:
             self._silent.pop(socket, None)
             return False
-        since = self._silent.setdefault(socket, self._clock())
-        return self._clock() - since > self._timeout
+        now = self._clock()
+        return now - self._silent.setdefault(socket, now) > self._timeout
 
     def keep(self, sockets: Iterable[str]) -> None:
         """Forget all but these."""

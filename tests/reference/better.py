@@ -86,8 +86,24 @@ RULES: tuple[Rule, ...] = (
         for reason, recognises in (
             ("a revision that the cache has is not read from the server", controllers.cached_revision),
             (
-                "a failure's start request is written with the rest of the status; the reference's own one refuses that",
+                "a VMI is made with the annotations that its controller writes before all else: nobody acts before",
+                controllers.annotated_at_birth,
+            ),
+            (
+                "annotations, finalizer and firmware UUID of a new VM are one write: nobody acts between them",
+                controllers.taken_up_at_once,
+            ),
+            (
+                "a failure's start request is written with its status; the reference's own makes that one fail",
                 controllers.one_status_write,
+            ),
+            (
+                "a failure's start request is not lost when writing it alone would be refused",
+                controllers.start_request_kept,
+            ),
+            (
+                "a failure's start request is written alone only when the status is refused",
+                controllers.start_request_second,
             ),
             (
                 "starting a halted VM is no failure; the reference calls it one, fails to write that, and tries again",

@@ -1,0 +1,246 @@
+"""Who looks after a name, and what is done about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvnode.agent.domain import Domain
+from kvnode.agent.errors import AgentError, IrrecoverableError, SecureBootError
+from kvnode.agent.sync import Action, Subject, choose
+from kvnode.rpc.errors import RpcError
+from tests.agent.build import domain, run, vmi, world
+
+CLEAN_UP = [
+    "migrationProxy.StopTargetListener",
+    "migrationProxy.StopSourceListener",
+    "downwardMetrics.StopServer",
+    "containerDisks.Unmount",
+    "hotplug.UnmountAll",
+    "net.Teardown",
+    "netStat.Teardown",
+    "launcherClients.Close",
+]
+DELETE = ["event:Normal:Deleted", "launcher.DeleteVirtualMachine", "launcherClients.Close", *CLEAN_UP]
+GRACE = {"GracePeriod": {"DeletionGracePeriodSeconds": 30}}
+DELETED = "2024-06-01T12:00:00Z"
+
+
+def deleted(about: Domain) -> Domain:
+    meta = {**about.raw["ObjectMeta"], "deletionTimestamp": DELETED}
+    return Domain({**about.raw, "ObjectMeta": meta})
+
+
+class TestWhoseVmi:
+    def test_a_vmi_that_the_watch_lacks_is_read(self):
+        made = world(None, domain(), vmi_in_cluster_wide_store=vmi())
+        assert run(made)[0] == "api.ReadVMI"
+        assert "launcher.SyncVirtualMachine" in made.calls
+
+    def test_no_guest_is_ended_while_the_api_server_is_silent(self):
+        made = world(None, domain(), injected_errors=["api.ReadVMI: timed out"])
+        with pytest.raises(AgentError, match="timed out"):
+            run(made)
+        assert made.calls == ["api.ReadVMI"]
+
+    def test_one_that_is_gone_is_shut_down(self):
+        assert run(world(None, domain(metadata=GRACE)))[1:3] == [
+            "nodeHook.PreVMStop",
+            "launcher.ShutdownVirtualMachine",
+        ]
+
+    def test_one_of_another_node_is_left_alone(self):
+        elsewhere = vmi(labels={"kubevirt.io/nodeName": "other"}, status={"nodeName": "other"})
+        assert run(world(elsewhere, domain())) == []
+
+    def test_what_has_moved_away_is_deleted_here(self):
+        elsewhere = vmi(labels={"kubevirt.io/nodeName": "other"}, status={"nodeName": "other"})
+        assert run(world(elsewhere, domain("Shutoff", "Migrated"))) == DELETE
+
+    def test_a_write_that_the_watch_has_not_shown_is_waited_for(self):
+        made = world(vmi("Scheduled"), domain())
+        run(made)
+        made.calls.clear()
+        assert run(made) == []
+
+    def test_an_older_vm_of_the_name_is_cleaned_up_first(self):
+        made = world(vmi("Scheduled"), domain(uid="old"), "unresponsive")
+        assert run(made) == [*CLEAN_UP, "queue.AddAfter:5s"]
+        assert made.domain is None
+
+    def test_an_older_vm_that_lives_is_waited_for(self):
+        assert run(world(vmi("Scheduled"), domain(uid="old"))) == []
+
+    @pytest.mark.parametrize(
+        "about", [domain("Paused", "StartingUp"), domain(metadata={"Migration": {"StartTimestamp": "x"}})]
+    )
+    def test_a_migration_has_others_to_look_after_it(self, about):
+        assert run(world(vmi(), about)) == []
+
+    def test_a_failed_migration_is_cleaned_up(self):
+        moving = vmi("Failed", status={"migrationState": {"startTimestamp": DELETED}})
+        assert run(world(moving, domain())) == CLEAN_UP
+
+
+class TestChoice:
+    @pytest.mark.parametrize(
+        ("subject", "action"),
+        [
+            (Subject(vmi(), True, domain()), Action.UPDATE),
+            (Subject(vmi(deletionTimestamp=DELETED), True, domain()), Action.SHUT_DOWN),
+            (Subject(vmi(deletionTimestamp=DELETED), True, None), Action.DELETE),
+            (Subject(vmi(), False, domain()), Action.SHUT_DOWN),
+            (Subject(vmi("Succeeded"), True, domain()), Action.DELETE),
+            (Subject(vmi(), True, domain("Shutoff")), Action.DELETE),
+            (Subject(vmi(), True, domain("Paused", "PostcopyFailed")), Action.DESTROY),
+            (
+                Subject(vmi(), True, domain(metadata={"GracePeriod": {"MarkedForGracefulShutdown": True}})),
+                Action.SHUT_DOWN,
+            ),
+        ],
+    )
+    def test_one_thing_is_done(self, subject, action):
+        assert choose(subject, in_phase=True) is action
+
+    def test_a_change_of_phase_is_written_first(self):
+        assert choose(Subject(vmi("Scheduled"), True, domain()), in_phase=False) is Action.NOTHING
+
+
+class TestStart:
+    def test_all_is_prepared_before_the_launcher_is_called(self):
+        assert run(world(vmi("Scheduled"), None)) == [
+            "containerDisks.Ready",
+            "containerDisks.MountAndVerify",
+            "hotplug.Mount",
+            "runtime.AdjustResources",
+            "nodeHook.PreVMStart",
+            "launcher.SyncVirtualMachine",
+            "event:Normal:Created",
+            "runtime.HandleHousekeeping",
+            "api.UpdateVMI",
+        ]
+
+    def test_a_network_that_cannot_be_set_up_fails_the_vmi(self):
+        spec = {
+            "networks": [{"name": "default", "pod": {}}],
+            "domain": {"devices": {"interfaces": [{"name": "default", "masquerade": {}}]}},
+        }
+        made = world(
+            vmi("Scheduled", spec=spec), None, injected_errors=["net.Setup: no link"], note="critical"
+        )
+        with pytest.raises(AgentError, match="the pod's network: no link"):
+            run(made)
+        assert made.written["status"]["phase"] == "Failed"
+
+    def test_missing_firmware_fails_the_vmi(self):
+        made = world(
+            vmi("Scheduled"), None, injected_errors=["launcher.SyncVirtualMachine: EFI OVMF rom missing"]
+        )
+        with pytest.raises(SecureBootError, match="bootloader"):
+            run(made)
+        assert made.written["status"]["phase"] == "Failed"
+
+    def test_a_launcher_that_starts_is_waited_for(self):
+        assert set(run(world(vmi("Scheduled"), None, "uninitialized"))) == {
+            "queue.AddAfter:1s",
+            "api.UpdateVMI",
+        }
+
+    def test_a_launcher_that_never_came_fails_the_vmi(self):
+        made = world(vmi("Scheduled"), None, "unresponsive")
+        assert run(made) == ["api.UpdateVMI", "event:Warning:Stopped"]
+        assert made.written["status"]["phase"] == "Failed"
+
+
+class TestRunning:
+    def test_a_guest_that_came_up_is_told_of(self):
+        made = world(vmi("Scheduled"), domain())
+        assert run(made) == ["api.UpdateVMI", "event:Normal:Started", "nodeHook.PostVMStart"]
+        assert made.written["status"]["phaseTransitionTimestamps"] == [
+            {"phase": "Running", "phaseTransitionTimestamp": "2024-06-01T12:00:00Z"}
+        ]
+
+    def test_nothing_is_said_of_a_launcher_that_cannot_be_asked(self):
+        assert run(world(vmi(), domain("Unknown"))) == []
+
+    def test_the_vmi_of_the_watch_is_not_changed(self):
+        one = vmi("Scheduled")
+        run(world(one, domain()))
+        assert one == vmi("Scheduled")
+
+    def test_a_status_that_stays_is_not_written(self):
+        made = world(vmi(), domain())
+        run(made)
+        again = world(made.written, domain())
+        assert "api.UpdateVMI" not in run(again)
+
+    def test_a_network_that_cannot_be_plugged_does_not_fail_it(self):
+        spec = {
+            "networks": [{"name": "net1", "multus": {"networkName": "nad"}}],
+            "domain": {"devices": {"interfaces": [{"name": "net1", "bridge": {}}]}},
+        }
+        plugged = vmi(spec=spec, status={"interfaces": [{"name": "net1", "infoSource": "multus-status"}]})
+        made = world(plugged, domain(), injected_errors=["net.Setup: x"], note="critical")
+        with pytest.raises(AgentError):
+            run(made)
+        assert "launcher.SyncVirtualMachine" in made.calls
+        assert made.written["status"]["phase"] == "Running"
+
+    def test_failing_storage_is_tried_at_once_and_then_left_in_peace(self):
+        made = world(vmi(), domain("Paused", "IOError"))
+        assert "launcher.SyncVirtualMachine" in run(made)
+        made.begin()
+        assert run(made) == ["queue.AddAfter:10s", "api.UpdateVMI"]
+
+    def test_a_guest_that_is_lost_fails(self):
+        made = world(vmi(), domain("Paused", "PostcopyFailed"))
+        with pytest.raises(IrrecoverableError):
+            run(made)
+        assert "launcher.KillVirtualMachine" in made.calls
+        assert made.written["status"]["phase"] == "Failed"
+
+
+class TestShutdown:
+    ENDING = vmi(deletionTimestamp=DELETED, spec={"terminationGracePeriodSeconds": 30})
+
+    def test_the_guest_is_asked_first(self):
+        made = world(self.ENDING, domain(metadata=GRACE))
+        assert run(made)[:4] == [
+            "nodeHook.PreVMStop",
+            "launcher.ShutdownVirtualMachine",
+            "event:Normal:ShuttingDown",
+            "queue.AddAfter:5s",
+        ]
+
+    def test_and_killed_when_its_time_is_over(self):
+        began = {
+            "GracePeriod": {"DeletionGracePeriodSeconds": 30, "DeletionTimestamp": "2024-06-01T11:59:00Z"}
+        }
+        made = world(self.ENDING, domain(metadata=began))
+        assert run(made)[1:3] == ["launcher.KillVirtualMachine", "event:Normal:Deleted"]
+
+    def test_a_launcher_that_ends_under_the_call_has_done_it(self):
+        errors = ["launcher.KillVirtualMachine: rpc error: code = Canceled desc = x"]
+        made = world(vmi(deletionTimestamp=DELETED), domain(), injected_errors=errors)
+        assert "event:Normal:Deleted" in run(made)
+
+    def test_one_that_cannot_be_reached_has_not(self):
+        errors = ["launcher.KillVirtualMachine: rpc error: code = Unavailable desc = x"]
+        made = world(vmi(deletionTimestamp=DELETED), domain(), injected_errors=errors)
+        with pytest.raises(RpcError):
+            run(made)
+
+    def test_a_dead_launcher_leaves_nothing_behind(self):
+        made = world(vmi(deletionTimestamp=DELETED), deleted(domain("Shutoff", "Shutdown")), "unresponsive")
+        assert run(made)[:2] == ["launcherClients.Close", CLEAN_UP[0]]
+        assert made.domain is None
+
+    def test_the_record_goes_last_and_stays_when_something_is_left(self):
+        made = world(vmi("Succeeded"), domain("Shutoff"), injected_errors=["containerDisks.Unmount: busy"])
+        with pytest.raises(AgentError, match="busy"):
+            run(made)
+        assert made.calls[-1] == "containerDisks.Unmount"
+        assert made.domain is not None
+
+    def test_files_of_the_network_do_not_hold_it_up(self):
+        made = world(vmi("Succeeded"), domain("Shutoff"), injected_errors=["net.Teardown: busy"])
+        assert run(made)[-1] == "launcherClients.Close"
