@@ -50,6 +50,16 @@ class Api(Protocol):
         """Delete the object."""
 
 
+class TrackingApi(Api, Protocol):
+    """An `Api` that knows what was written by it (`kvnode.controller.freshness.FreshApi`)."""
+
+    def is_stale(self, resource: Resource, obj: Object) -> bool:
+        """Whether an object of a cache is older than what was written."""
+
+    def forget(self, resource: Resource, key: str) -> None:
+        """The object is gone."""
+
+
 class Store(Protocol):
     """What is known of a collection; whatever it gives is a copy."""
 
@@ -114,7 +124,7 @@ class Settings:
 class World:
     """All of it together."""
 
-    api: Api
+    api: TrackingApi
     caches: Caches
     recorder: Recorder
     queue: Queue

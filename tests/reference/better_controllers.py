@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tests.reference.common import Case
@@ -16,6 +17,23 @@ def cached_revision(_case: Case, want: Any, got: Any) -> bool:
     return bool(asked) and {**want, "actions": kept} == {"actions": [], **got}
 
 
+def annotated_at_birth(_case: Case, want: Any, got: Any) -> bool:
+    """The VMI was made with the two annotations that its own controller's first pass writes."""
+    return got != want and _as_born(got) == want
+
+
+def taken_up_at_once(case: Case, want: Any, got: Any) -> bool:
+    """A VM's annotations were written in a pass of their own, finalizer and UUID in others."""
+    writes = [one for one in want["actions"] if one["verb"] == "update" and not one.get("subresource")]
+    if len(want["actions"]) != 1 or len(writes) != 1 or _errors(want) or _errors(got):
+        return False
+    before = case.data["input"]["vm"]["metadata"].get("annotations") or {}
+    after = writes[0]["payload"]["metadata"].get("annotations") or {}
+    first = got["actions"][0]
+    ours = (first["payload"]["metadata"].get("annotations") or {}) if first["verb"] == "update" else {}
+    return {*after} >= _API and after == ours != before and _end(case, want)
+
+
 def one_status_write(case: Case, want: Any, got: Any) -> bool:
     """A failed VMI's start request came in a patch of its own, after which the status was refused."""
     patch, refused = _status_patch(want), _refused_status(want, "Conflict")
@@ -24,6 +42,33 @@ def one_status_write(case: Case, want: Any, got: Any) -> bool:
     written = [one for one in got["actions"] if _is_status_update(one)]
     same = [one["payload"] for one in written] == [refused["payload"]]
     return same and _end(case, want)
+
+
+def start_request_kept(case: Case, want: Any, got: Any) -> bool:
+    """Writing a failed VMI's start request was refused, and the VM is not started again; here it is."""
+    refused = [one for one in want["actions"] if "error" in one]
+    if len(refused) != 1 or refused[0] != _status_patch(want) or _errors(got):
+        return False
+    wanted = [one["payload"]["status"] for one in want["actions"] if _is_status_update(one)]
+    written = [one["payload"]["status"] for one in got["actions"] if _is_status_update(one)]
+    if len(wanted) != 1 or len(written) != 1:
+        return False
+    requests = refused[0]["payload"][0]["value"]
+    conditions = [one for one in wanted[0]["conditions"] if one["type"] != "Failure"]
+    told = {**wanted[0], "conditions": conditions, "stateChangeRequests": requests}
+    return told == written[0] and _results(want, got) == ("rateLimited", "forgotten")
+
+
+def start_request_second(_case: Case, want: Any, got: Any) -> bool:
+    """The start request's own write comes after the status, and only when that was refused."""
+    patch = _status_patch(want)
+    if patch is None or "error" in patch or not _errors(got):
+        return False
+    order = [one for one in want["actions"] if one is not patch]
+    at = next((index for index, one in enumerate(order) if _is_status_update(one)), None)
+    if at is None or "error" not in order[at]:
+        return False
+    return {**want, "actions": [*order[: at + 1], patch, *order[at + 1 :]]} == got
 
 
 def start_of_halted(case: Case, want: Any, got: Any) -> bool:
@@ -67,6 +112,27 @@ def deletion_not_told(_case: Case, want: Any, got: Any) -> bool:
     told = [one for one in want["events"] if one["reason"] == "SuccessfulDelete"]
     kept = [one for one in want["events"] if one not in told]
     return bool(told) and not deleted and {**want, "events": kept} == {"events": [], **got}
+
+
+_API = {"kubevirt.io/latest-observed-api-version", "kubevirt.io/storage-observed-api-version"}
+
+
+def _as_born(got: Any) -> Any:
+    """Our output, without the annotations that the reference writes a little later."""
+    made = copy.deepcopy(got)
+    born = [
+        one["payload"]["metadata"]
+        for one in made.get("actions", ())
+        if one["verb"] == "create" and one["resource"] == "virtualmachineinstances"
+    ]
+    if born and "vmiAfter" in made:
+        born.append(made["vmiAfter"])
+    if "createdVMI" in made:
+        born.append(made["createdVMI"]["metadata"])
+    for meta in born:
+        for name in _API:
+            meta["annotations"].pop(name, None)
+    return made
 
 
 def _gives_uuid(action: dict[str, Any]) -> bool:

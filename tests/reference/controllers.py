@@ -11,6 +11,7 @@ from typing import Any
 
 from kvnode.controller import indices
 from kvnode.controller.equality import bare
+from kvnode.controller.freshness import FreshApi
 from kvnode.controller.ports import Caches, Settings, World
 from kvnode.kube import resources
 from kvnode.kube.objects import Object, timestamp
@@ -120,7 +121,7 @@ class Scene:
             state_storage_class=(config or {}).get("vmStateStorageClass", ""),
         )
         self.world = World(
-            api=self.server,
+            api=FreshApi(self.server),
             caches=Caches(
                 vms=self.stores["virtualmachines"],
                 vmis=self.stores["virtualmachineinstances"],

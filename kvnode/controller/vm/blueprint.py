@@ -38,6 +38,11 @@ def instance_for(vm: Object, revision: str, config: ClusterConfig) -> Object:
     notes[names.GENERATION_ANNOTATION] = str(metadata(vm).get("generation") or 0)
     if spec_of(vm).get("runStrategy") == "WaitAsReceiver":
         notes[names.MIGRATION_TARGET_ANNOTATION] = "true"
+    # Its own controller would write this next, and does nothing before.
+    notes |= {
+        names.LATEST_API_ANNOTATION: names.API_OBSERVED,
+        names.STORAGE_API_ANNOTATION: names.API_OBSERVED,
+    }
     meta["annotations"] = notes
     made = {"apiVersion": API_VERSION, "kind": VIRTUAL_MACHINE_INSTANCE, "metadata": meta, "spec": spec}
     # The VM's controller is to see how the VMI ended before it goes.

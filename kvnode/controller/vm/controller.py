@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 
+from kvnode.controller import names
 from kvnode.controller.errors import SyncError
-from kvnode.controller.meta import is_api_observed, observe_api
+from kvnode.controller.meta import finalizers, is_api_observed, observe_api
 from kvnode.controller.ports import World
 from kvnode.controller.vm.claims import adopt_data_volumes, claimed_instance
+from kvnode.controller.vm.firmware import keep_uuid
 from kvnode.controller.vm.run import Run
 from kvnode.controller.vm.status import update_status
 from kvnode.controller.vm.sync import sync
 from kvnode.kube.expectations import Expectations
-from kvnode.kube.objects import is_deleting, metadata
-from kvnode.kube.resources import VIRTUAL_MACHINES
+from kvnode.kube.objects import Object, is_deleting, metadata
+from kvnode.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 
 
 class VirtualMachineController:
@@ -39,12 +41,16 @@ class VirtualMachineController:
         if vm is None:
             self.expectations.forget(key)
             self.data_volume_expectations.forget(key)
+            self.world.api.forget(VIRTUAL_MACHINES, key)
             return
+        vmi = self.world.caches.vmis.get(key)
+        if self._is_stale(vm, vmi):
+            return  # the watch will show the rest
         if not is_api_observed(vm):
-            observe_api(vm)
-            await self.world.api.replace(VIRTUAL_MACHINES, vm)
-            return
-        vmi = await claimed_instance(self.world, vm, self.world.caches.vmis.get(key))
+            vm = await self._take_up(vm)
+            if is_deleting(vm):
+                return
+        vmi = await claimed_instance(self.world, vm, vmi)
         await adopt_data_volumes(self.world, vm)
         run = Run(
             world=self.world,
@@ -66,3 +72,21 @@ class VirtualMachineController:
         await update_status(run, error)
         if error is not None:
             raise error
+
+    def _is_stale(self, vm: Object, vmi: Object | None) -> bool:
+        if self.world.api.is_stale(VIRTUAL_MACHINES, vm):
+            return True
+        return vmi is not None and self.world.api.is_stale(VIRTUAL_MACHINE_INSTANCES, vmi)
+
+    async def _take_up(self, vm: Object) -> Object:
+        """Write all that a VM seen for the first time lacks, at once; the answer is the VM as it is then.
+
+        Raises:
+            ApiError: the server refused.
+        """
+        observe_api(vm)
+        if not is_deleting(vm):
+            if names.VM_FINALIZER not in finalizers(vm):
+                vm["metadata"]["finalizers"] = [*finalizers(vm), names.VM_FINALIZER]
+            keep_uuid(vm)
+        return await self.world.api.replace(VIRTUAL_MACHINES, vm)

@@ -13,6 +13,7 @@ from kvnode.controller.vmi.status import update_status, write
 from kvnode.controller.vmi.sync import sync
 from kvnode.controller.volumes import data_volumes_of
 from kvnode.kube.expectations import Expectations
+from kvnode.kube.resources import PODS, VIRTUAL_MACHINE_INSTANCES
 
 
 class VirtualMachineInstanceController:
@@ -39,7 +40,10 @@ class VirtualMachineInstanceController:
         if vmi is None:
             for one in expected:
                 one.forget(key)
+            self.world.api.forget(VIRTUAL_MACHINE_INSTANCES, key)
             return
+        if self.world.api.is_stale(VIRTUAL_MACHINE_INSTANCES, vmi):
+            return  # the watch will show the rest
         run = Run(
             world=self.world,
             settings=self.world.settings(),
@@ -58,7 +62,10 @@ class VirtualMachineInstanceController:
             return
         if not all(one.satisfied(key) for one in expected):
             return
-        run.pod = current_pod(run.pods(), str(at(vmi, "status", "nodeName") or ""))
+        pods = run.pods()
+        if any(self.world.api.is_stale(PODS, one) for one in pods):
+            return
+        run.pod = current_pod(pods, str(at(vmi, "status", "nodeName") or ""))
         volumes = spec_of(vmi).get("volumes") or ()
         run.data_volumes = data_volumes_of(self.world.caches, namespace_of(vmi), volumes)
         error: SyncError | None = None

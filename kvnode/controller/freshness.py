@@ -1,0 +1,77 @@
+"""Whether a cache shows what was last written.
+
+What is computed from an object that is known to be old is refused: by its resource version, or by a patch's test.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kvnode.controller.ports import Api
+from kvnode.kube.client import PatchType
+from kvnode.kube.objects import Object, key_of, uid_of, version_of
+from kvnode.kube.resources import Resource
+
+TTL = 300.0
+"""Seconds after which a write that no cache has shown is forgotten."""
+
+
+class FreshApi:
+    """An `Api` that remembers the resource version of what it wrote."""
+
+    def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` gives seconds that only grow."""
+        self._api = api
+        self._clock = clock
+        self._written: dict[tuple[str, str], tuple[str, int, float]] = {}
+
+    def is_stale(self, resource: Resource, obj: Object) -> bool:
+        """Whether an object of a cache is older than what was written; it need not be worked on."""
+        key = (resource.plural, key_of(obj))
+        uid, version, since = self._written.get(key, ("", 0, 0.0))
+        if uid == uid_of(obj) and version_of(obj) < version and self._clock() - since < TTL:
+            return True
+        self._written.pop(key, None)
+        return False
+
+    def forget(self, resource: Resource, key: str) -> None:
+        """The object is gone."""
+        self._written.pop((resource.plural, key), None)
+
+    def _note(self, resource: Resource, obj: Object) -> Object:
+        self._written[resource.plural, key_of(obj)] = (uid_of(obj), version_of(obj), self._clock())
+        return obj
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        """See `Api.get`."""
+        return await self._api.get(resource, name, namespace)
+
+    async def create(self, resource: Resource, obj: Object) -> Object:
+        """See `Api.create`."""
+        return await self._api.create(resource, obj)
+
+    async def replace(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
+        """See `Api.replace`."""
+        return self._note(resource, await self._api.replace(resource, obj, subresource=subresource))
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: Object | list[Object],
+        kind: PatchType = PatchType.JSON,
+        *,
+        subresource: str = "",
+    ) -> Object:
+        """See `Api.patch`."""
+        patched = await self._api.patch(resource, name, namespace, patch, kind, subresource=subresource)
+        return self._note(resource, patched)
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", *, grace_seconds: int | None = None
+    ) -> Any:
+        """See `Api.delete`."""
+        return await self._api.delete(resource, name, namespace, grace_seconds=grace_seconds)
