@@ -7,6 +7,7 @@ configurators (pkg/virt-launcher/virtwrap/converter).
 """
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport memcpy
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 from libcpp.unordered_map cimport unordered_map
 from libcpp.unordered_set cimport unordered_set
@@ -122,54 +123,82 @@ cdef class Converter:
     def convert_share(self, list vmis not None, list results not None, counter):
         """Converts chunks of `vmis` into the same places of `results` until `counter`, which threads share, is past them.
 
-        Each item is JSON bytes; its place takes the XML or the ConversionError. The GIL is held only between chunks, to make the
-        bytes objects: while one thread makes them the others convert. Returns how many of its conversions failed.
+        Each item is JSON bytes; its place takes the XML or the ConversionError. The GIL is held only to take a chunk and to make
+        room for its results, which are filled without it. Returns how many of its conversions failed.
         """
         cdef _Workspace work = workspace()
-        cdef Py_ssize_t first, i, n
+        cdef Chunk chunk
+        cdef Py_ssize_t first, i
         cdef Py_ssize_t total = len(vmis)
-        cdef Py_ssize_t chunk = max(1, min(<Py_ssize_t>CHUNK, total // 16))  # a few for each thread, the larger the better
-        cdef const char* json[CHUNK]
-        cdef size_t size[CHUNK]
-        cdef size_t end[CHUNK]
-        cdef Writer* out = &work.batch
-        cdef const char* problem
+        cdef Py_ssize_t share = max(1, min(<Py_ssize_t>CHUNK, total // 16))  # a few for each thread, the larger the better
         cdef Py_ssize_t failed = 0
         work.build.ctx = &self.data
         while True:
-            first = next(counter) * chunk
+            first = next(counter) * share
             if first >= total:
                 break
-            n = min(chunk, total - first)
-            for i in range(n):
+            chunk.count = min(share, total - first)
+            for i in range(chunk.count):
                 item = <bytes?>vmis[first + i]
-                json[i] = PyBytes_AS_STRING(item)
-                size[i] = <size_t>PyBytes_GET_SIZE(item)
-                results[first + i] = None
+                chunk.json[i] = PyBytes_AS_STRING(item)
+                chunk.json_size[i] = <size_t>PyBytes_GET_SIZE(item)
             with nogil:
-                reset(out[0])
-                for i in range(n):
-                    problem = convert_one(work.parser, work.build, json[i], size[i])
-                    if problem == NULL and is_good(work.build):
-                        put(out[0], work.build.w.data, work.build.w.size)
-                    else:
-                        with gil:
-                            failed += 1
-                            results[first + i] = error_of(work, problem)
-                    end[i] = out.size
-            if out.failed:
+                convert_chunk(work, chunk)
+            if work.batch.failed:
                 raise MemoryError("no memory for the domain XML")
-            for i in range(n):
-                if results[first + i] is None:
-                    results[first + i] = PyBytes_FromStringAndSize(
-                        out.data + (end[i - 1] if i > 0 else 0), end[i] - (end[i - 1] if i > 0 else 0)
-                    )
+            for i in range(chunk.count):
+                chunk.room[i] = NULL
+                if chunk.good[i]:
+                    xml = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>chunk.xml_size[i])
+                    chunk.room[i] = PyBytes_AS_STRING(xml)
+                    results[first + i] = xml
+                else:
+                    failed += 1
+                    results[first + i] = self.error_again(work, chunk.json[i], chunk.json_size[i])
+            with nogil:
+                hand_out(work, chunk)
         give_back(work)
         return failed
+
+    cdef object error_again(self, _Workspace work, const char* json, size_t size):
+        """The error of an input that has just failed: told by converting it once more, as errors are rare."""
+        return error_of(work, convert_one(work.parser, work.build, json, size))
 
 
 cdef enum:
     CHUNK = 64
+
+
+cdef struct Chunk:
+    Py_ssize_t count
+    const char* json[CHUNK]
+    size_t json_size[CHUNK]
+    bint good[CHUNK]
+    size_t xml_size[CHUNK]
+    char* room[CHUNK]  # of the results, where there are any
+
+
+cdef void convert_chunk(_Workspace work, Chunk& chunk) noexcept nogil:
+    """Leaves the XML of the inputs, one behind the other, in the workspace's batch."""
+    cdef Py_ssize_t i
+    cdef const char* problem
+    reset(work.batch)
+    for i in range(chunk.count):
+        problem = convert_one(work.parser, work.build, chunk.json[i], chunk.json_size[i])
+        chunk.good[i] = problem == NULL and is_good(work.build)
+        chunk.xml_size[i] = work.build.w.size if chunk.good[i] else 0
+        if chunk.good[i]:
+            put(work.batch, work.build.w.data, work.build.w.size)
+
+
+cdef void hand_out(_Workspace work, Chunk& chunk) noexcept nogil:
+    """Copies each XML to its result: where fresh memory is touched first, which costs as much as the copy."""
+    cdef Py_ssize_t i
+    cdef const char* xml = work.batch.data
+    for i in range(chunk.count):
+        if chunk.room[i] != NULL:
+            memcpy(chunk.room[i], xml, chunk.xml_size[i])
+        xml += chunk.xml_size[i]
 
 
 # Below this many bytes of input the work is shorter than a change of threads is worth.
