@@ -26,7 +26,11 @@ import time
 QEMU_GRACE = 10.0
 
 #: Logs that are shown when the launcher has ended: a file, or a directory of files.
-LOGS = ("/var/run/kubevirt/passt.log", "/run/kubevirt-private/libvirt/qemu/log")
+LOGS = (
+    "/var/run/kubevirt/passt.log",
+    "/run/kubevirt-private/libvirt/qemu/log",  # QEMU's, without root
+    "/var/log/libvirt/qemu",  # QEMU's, as root
+)
 #: Most that is shown of one log: its end, in bytes.
 LOG_BYTES = 1 << 20
 

@@ -23,7 +23,7 @@ import libvirt_qemu
 import kvnode
 from kvnode.memory.processes import by_role, in_namespaces_of
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
-from kvnode.standalone.sandbox import Bind, Plan
+from kvnode.standalone.sandbox import Plan
 from tests.conftest import Guest
 from tests.standalone.helpers import alive, kernel_vmi, mounts_below, wait_until
 
@@ -40,16 +40,28 @@ for d in null zero full random urandom tty ptmx pts shm net fuse; do
 done
 mount --move /run/dev-new /dev
 """
-#: What the launcher's image has in /etc/libvirt; here QEMU runs as root.
+#: What the launcher's image has in /etc/libvirt, where its own user is named.
 _QEMU_CONF = """\
-user = "root"
-group = "root"
+user = "+{user}"
+group = "+{user}"
 stdio_handler = "logd"
 dynamic_ownership = 1
 remember_owner = 0
 security_driver = "none"
 namespaces = [ ]
 cgroup_controllers = [ ]
+"""
+
+#: The interpreter where others may reach it: it is below a home directory on some machines.
+_PYTHON = f"""
+case {sys.base_prefix} in /root/*)
+  mkdir /run/python
+  mount --bind {sys.base_prefix} /run/python
+  mount -t tmpfs -o mode=755 none /root
+  mkdir -p {sys.base_prefix}
+  mount --move /run/python {sys.base_prefix}
+  rmdir /run/python
+esac
 """
 
 OPTIONS = VirtualMachineOptions(MemBalloonStatsPeriod=10)
@@ -161,12 +173,18 @@ def launcher_pod(
     environment: Mapping[str, str] | None = None,
     grace: int = 30,
     daemon_conf: str = 'log_outputs = "3:stderr"\n',
+    user: int = 0,
 ) -> Iterator[Pod]:
     """Start a launcher as the pod's template does; whatever becomes of it, nothing is left afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="kvp-"))
     for part in ("run/kubevirt/container-disks", "run/dev-new", "etc", "lib", "log", "bin"):
         (directory / part).mkdir(parents=True)
-    (directory / "etc/qemu.conf").write_text(_QEMU_CONF)
+    directory.chmod(0o755)
+    boot = directory / "run/kubevirt/container-disks/kernel-boot"
+    boot.mkdir()
+    for file in (guest.kernel, guest.initrd):
+        shutil.copy(file, boot)
+    (directory / "etc/qemu.conf").write_text(_QEMU_CONF.format(user=user))
     for name in ("virtqemud.conf", "libvirtd.conf"):
         (directory / "etc" / name).write_text(daemon_conf)
     launcher = directory / "bin/virt-launcher"
@@ -183,9 +201,12 @@ def launcher_pod(
     start += "from kvnode.launcher.programs.monitor import main; sys.exit(main())"
     command = [sys.executable, "-c", start, *arguments]
     # A shell in front would be the first process; so the monitor's parent is watched from outside for its status.
-    script = f"set -e\n{_DEVICES}\nexec {shlex.join(command)} 2>>/run/kvnode/log.txt"
-    kernel = Bind(str(guest.directory), "/run/kubevirt/container-disks/kernel-boot", read_only=True)
-    plan = Plan(str(directory), str(cache), (kernel,), False, ("sh", "-c", script))
+    script = f"set -e\n{_DEVICES}\n"
+    if user:
+        command = [*_as_user(user), *command]
+        script += f"{_PYTHON}\nchown {user} /run /run/* /run/kubevirt/*\n"
+    script += f"exec {shlex.join(command)} 2>>/run/kvnode/log.txt"
+    plan = Plan(str(directory), str(cache), (), False, ("sh", "-c", script))
     (directory / "log.txt").touch()
     pod = Pod(directory)
     watcher = _start(plan, pod, {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})})
@@ -196,6 +217,16 @@ def launcher_pod(
             os.kill(pod.first_process, signal.SIGKILL)
         watcher.wait(30)
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _as_user(user: int) -> list[str]:
+    """Run what follows as a pod without root runs it: the user, and the directories of its libvirt."""
+    private = "/var/run/kubevirt-private"
+    variables = [f"XDG_CACHE_HOME={private}", f"XDG_CONFIG_HOME={private}", "XDG_RUNTIME_DIR=/var/run"]
+    return [
+        *("setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"),
+        *("env", "HOME=/", *variables),
+    ]
 
 
 def _start(plan: Plan, pod: Pod, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

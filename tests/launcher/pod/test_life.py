@@ -214,3 +214,29 @@ def test_a_daemon_that_does_not_stay_ends_the_pod(guest: Guest, libvirt_cache: P
     with launcher_pod(guest, libvirt_cache, daemon_conf="this is no configuration\n") as pod:
         assert pod.wait() == 1
         assert "virtqemud ends as soon as it is started" in pod.log
+
+
+def test_without_root(guest: Guest, libvirt_cache: Path) -> None:
+    """As any user that has a passwd entry; Debian's libvirt has one, which the pod's /etc/passwd gets."""
+    with launcher_pod(guest, libvirt_cache, "--run-as-nonroot", user=64055) as pod:
+        pod.vmi = pod_vmi()
+
+        async def scenario(agent: FakeAgent) -> None:
+            (pod.share / "domain-notify-pipe.sock").chmod(0o666)  # the real agent shares its group
+            await start(pod, agent)
+            await booted(pod)
+            await agent.until(
+                lambda one: bool(one.content["Status"]["OSInfo"]["Machine"]), "what the guest is"
+            )
+            for pid in pod.pids().values():
+                assert re.search(r"^Uid:\s+64055\s", Path(f"/proc/{pid}/status").read_text(), re.M)
+            pids = pod.pids()
+            pod.terminate()
+            await agent.until(lambda one: one.gone, "the end")
+            assert await ended(pod) == 0
+            pod.assert_nothing_left(pids)
+
+        try:
+            drive(pod, scenario)
+        finally:
+            print(pod.log)
