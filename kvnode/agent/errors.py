@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvnode.api.errors import FieldError
 from kvnode.kube.errors import KubeError
-from kvnode.rpc.errors import RpcError
+from kvnode.rpc.errors import RpcError, VersionError
 
 
 class AgentError(Exception):
@@ -27,7 +27,7 @@ class HotplugWaitingError(AgentError):
     """A hot-plugged volume is not there yet; it is looked for again in a second."""
 
 
-FAILURES = (AgentError, RpcError, KubeError, FieldError, OSError)
+FAILURES = (AgentError, RpcError, VersionError, KubeError, FieldError, OSError)
 """All that launchers, mounts and the API server fail with. Anything else is a fault of the program."""
 
 

@@ -56,7 +56,10 @@ def _size(name: str, claim: Mapping[str, Any]) -> int:
     """Bytes of the image: what was asked for, where the claim is larger."""
     capacity = (claim.get("capacity") or {}).get("storage")
     requested = (claim.get("requests") or {}).get("storage")
-    sizes = [Quantity(str(text)).value for text in (capacity, requested) if text is not None]
+    try:
+        sizes = [Quantity(str(text)).value for text in (capacity, requested) if text is not None]
+    except ValueError as error:
+        raise AgentError(f"volume {name}: size of its claim: {error}") from None
     if not sizes:
         raise AgentError(f"volume {name}: its claim tells neither capacity nor request")
     return min(sizes)

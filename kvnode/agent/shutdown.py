@@ -48,7 +48,9 @@ def seconds_left(grace: int | None, domain: Domain, now: datetime) -> int | None
     began = domain.shutdown_began
     if began is None:
         return None
-    return max(0, period - (int(now.timestamp()) - int(began.timestamp())))
+    # A time that is still to come would give a launcher more than its VM may have.
+    passed = max(0, int(now.timestamp()) - int(began.timestamp()))
+    return max(0, period - passed)
 
 
 async def _ask(vmi: Vmi, launcher: Launcher, left: int | None, parts: Parts) -> None:

@@ -77,7 +77,7 @@ async def sync(subject: Subject, parts: Parts) -> None:
     if domain is not None and domain.status == states.UNKNOWN:
         return  # nothing is said about a VM whose launcher cannot be asked
     vmi = copy_of(subject.vmi)
-    vmi.setdefault("status", {})
+    vmi["status"] = vmi.get("status") or {}
     subject = Subject(vmi, subject.exists, domain)
     in_phase = subject.exists and not is_final(vmi) and await _is_in_phase(subject, parts)
     if subject.exists and is_final(vmi) and not subject.is_alive:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kvnode.agent.domains import DomainStore
-from tests.agent.build import domain
+from kvnode.agent.errors import AgentError
+from kvnode.agent.ghosts import Ghost
+from tests.agent.build import domain, run, vmi, world
 
 KEY = "default/testvmi"
+SENDER = Ghost("default", "testvmi", "uid-1", "/s")
 
 
 class Queue:
@@ -26,15 +31,15 @@ def store():
 
 def test_news_are_acted_on_at_once_whatever_failed_before():
     domains, queue = store()
-    domains.heard("ADDED", domain().raw)
+    domains.heard("ADDED", domain().raw, SENDER)
     assert domains.get(KEY).status == "Running"
     assert queue.calls == [("forget", KEY), ("add", KEY)]
 
 
 def test_a_deleted_domain_is_none():
     domains, queue = store()
-    domains.heard("ADDED", domain().raw)
-    domains.heard("DELETED", domain().raw)
+    domains.heard("ADDED", domain().raw, SENDER)
+    domains.heard("DELETED", domain().raw, SENDER)
     assert domains.get(KEY) is None
     assert queue.calls[-1] == ("add", KEY)
 
@@ -50,7 +55,36 @@ def test_one_that_cannot_be_asked_says_nothing_new():
     domains, _ = store()
     domains.unreachable(KEY, "uid-1")
     assert domains.get(KEY).status == "Unknown"
-    domains.heard("MODIFIED", domain().raw)
+    domains.heard("MODIFIED", domain().raw, SENDER)
     domains.unreachable(KEY, "uid-1")
     assert domains.get(KEY).status == "Running"
     assert len(list(domains)) == 1
+
+
+def test_nothing_is_said_of_a_running_vm_before_its_launcher_was_asked():
+    domains, _ = store()
+    domains.expect([SENDER])
+    made = world(vmi("Running"), None)
+    made.parts.domains = domains
+    assert run(made) == []
+    domains.absent(KEY)
+    assert "event:Warning:Stopped" in run(made)
+
+
+def test_what_was_heard_already_is_known():
+    domains, queue = store()
+    domains.heard("ADDED", domain().raw, SENDER)
+    domains.expect([SENDER])
+    assert domains.get(KEY).status == "Running"
+    assert queue.calls == [("forget", KEY), ("add", KEY)]
+
+
+@pytest.mark.parametrize(
+    "sender", [Ghost("default", "other", "uid-1", "/s"), Ghost("default", "testvmi", "uid-2", "/s")]
+)
+def test_a_launcher_speaks_of_its_own_vm_alone(sender):
+    domains, queue = store()
+    with pytest.raises(AgentError, match="may not speak of default/testvmi"):
+        domains.heard("ADDED", domain().raw, sender)
+    assert domains.get(KEY) is None
+    assert queue.calls == []

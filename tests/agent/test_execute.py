@@ -167,6 +167,11 @@ class TestRunning:
         run(world(one, domain()))
         assert one == vmi("Scheduled")
 
+    def test_a_vmi_without_a_status_gets_one(self):
+        made = world({**vmi(), "status": None}, domain())
+        run(made)
+        assert made.written["status"]["phase"] == "Running"
+
     def test_a_status_that_stays_is_not_written(self):
         made = world(vmi(), domain())
         run(made)

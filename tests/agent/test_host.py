@@ -114,7 +114,14 @@ class TestHostDisks:
         one = self.claim(capacity={"storage": "1Gi"}, volumeMode="Block")
         assert with_host_disks(one) == one
 
-    @pytest.mark.parametrize(("info", "words"), [({}, "neither"), ({"capacity": {"storage": "1k"}}, "1Mi")])
+    @pytest.mark.parametrize(
+        ("info", "words"),
+        [
+            ({}, "neither"),
+            ({"capacity": {"storage": "1k"}}, "1Mi"),
+            ({"requests": {"storage": "big"}}, "not a quantity"),
+        ],
+    )
     def test_what_has_no_size_is_named(self, info, words):
         with pytest.raises(AgentError, match=f"volume data: .*{words}"):
             with_host_disks(self.claim(**info))

@@ -32,6 +32,10 @@ def test_the_vmis_period_comes_before_the_domains():
     assert seconds_left(None, shutting_down(30, since=40), NOW) == 0
 
 
+def test_a_time_to_come_gives_no_more():
+    assert seconds_left(30, shutting_down(30, since=-1000), NOW) == 30
+
+
 def test_a_time_that_cannot_be_read_is_none():
     about = domain(metadata={"GracePeriod": {"DeletionGracePeriodSeconds": 30, "DeletionTimestamp": "soon"}})
     assert seconds_left(30, about, NOW) is None

@@ -149,7 +149,8 @@ class TestFields:
         assert one["status"]["memory"] == {"guestRequested": "2Gi", "guestCurrent": "1Gi"}
 
     @pytest.mark.parametrize(
-        ("value", "unit", "text"), [(5, "KB", "5k"), (2, "GiB", "2Gi"), (3, "bytes", "3"), (1, "acres", None)]
+        ("value", "unit", "text"),
+        [(5, "KB", "5k"), (2, "GiB", "2Gi"), (3, "bytes", "3"), (1, "acres", None), (2**63, "KiB", None)],
     )
     def test_sizes_of_libvirt(self, value, unit, text):
         assert fields.libvirt_quantity(value, unit) == text

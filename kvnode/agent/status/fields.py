@@ -107,12 +107,11 @@ def update_memory(vmi: Vmi, domain: Domain) -> None:
 
 
 def libvirt_quantity(value: int, unit: str) -> str | None:
-    """A size of libvirt's as a Kubernetes quantity; None for a unit that is none."""
-    if unit in _BINARY:
-        return str(Quantity.from_bytes(value << _BINARY[unit]))
-    if unit in _DECIMAL:
-        return str(Quantity(value * 10 ** _DECIMAL[unit]))
-    return None
+    """A size of libvirt's as a Kubernetes quantity; None for a unit that is none, or a size that no machine has."""
+    size = value << _BINARY[unit] if unit in _BINARY else value * 10 ** _DECIMAL.get(unit, 0)
+    if unit not in (*_BINARY, *_DECIMAL) or not 0 <= size < 1 << 63:
+        return None
+    return str(Quantity.from_bytes(size) if unit in _BINARY else Quantity(size))
 
 
 async def _update_iso_sizes(vmi: Vmi, parts: Parts) -> None:

@@ -141,6 +141,8 @@ class World:
         self.calls.clear()
         self.written = None
         self.parts.expectations.clear(KEY)
+        if "expectation" in f"{self._row.get('case')} {self._row.get('note')}":
+            self.parts.expectations.expect_creations(KEY, 1)
 
     def did(self, call: str, argument: str = "") -> None:
         """Write a call down, and fail as the row says."""
