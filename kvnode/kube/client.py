@@ -28,7 +28,7 @@ from kvnode.kube.errors import (
 from kvnode.kube.objects import Object, metadata
 from kvnode.kube.ratelimit import TokenBucket
 from kvnode.kube.resources import Resource
-from kvnode.kube.transport import Liveness, connector
+from kvnode.kube.transport import Liveness, abort, connector
 
 logger = logging.getLogger(__name__)
 
@@ -285,7 +285,7 @@ class Client:
                 yield pieces
             finally:
                 await pieces.aclose()
-                response.close()  # an unfinished answer's connection is of no further use
+                abort(response)
 
     async def _patiently(self, one_try: Callable[[], Awaitable[T]]) -> T:
         """Repeat a try for as long as the server names a time to wait, and once when it wants a new token."""
@@ -344,7 +344,11 @@ class Client:
                 if response.status >= 300:
                     body = await response.read()
                     raise error_of_answer(response.status, body, _retry_after(response))
-                yield response
+                try:
+                    yield response
+                except BaseException:
+                    abort(response)
+                    raise
         except aiohttp.ClientError as error:
             raise ConnectionFailed(f"{method} {path}: {error or type(error).__name__}") from error
         except TimeoutError:

@@ -91,20 +91,25 @@ class LeaderElector:
         lost = False
         try:
             await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
-            lost = renewing.done() and not leading.done()
+            lost = not leading.done()
         finally:
             self.leading = False
             for task in (leading, renewing):
                 task.cancel()
-            results = await asyncio.gather(leading, renewing, return_exceptions=True)
-            if not lost:
+            # Whatever clings to its work, this process must be gone before the Lease expires.
+            grace = (self._settings.duration - self._settings.renew_deadline) / 2
+            await asyncio.wait((leading, renewing), timeout=grace)
+            error = leading.exception() if leading.done() and not leading.cancelled() else None
+            if not leading.done():
+                logger.error("%s: the work does not end", self._settings.identity)
+            elif not lost:
                 await self._release()
         if lost:
             raise LeadershipLost(
                 f"lease {self._settings.namespace}/{self._settings.name} was not renewed in time"
             )
-        if isinstance(results[0], BaseException):
-            raise results[0]
+        if error is not None:
+            raise error
 
     async def _acquire(self) -> float:
         """Wait until we lead; the answer is when the successful try began."""

@@ -130,8 +130,12 @@ class Reflector:
                 self._follower.listed(obj)
         self._follower.complete(version)
         self._version = version
-        self.failure = None
         self.synced.set()
+
+    def _opened(self) -> None:
+        if self.failure is not None:
+            logger.info("%s: followed again", self._resource)
+            self.failure = None
 
     async def _watch(self) -> None:
         """One watch, to its end."""
@@ -146,12 +150,10 @@ class Reflector:
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             seconds=seconds,
+            opened=self._opened,
         )
         try:
             async for event in events:
-                if self.failure is not None:
-                    logger.info("%s: followed again", self._resource)
-                    self.failure = None
                 self._backoff.reset()
                 self._follower.happened(event)
                 version = metadata(event.object).get("resourceVersion")
@@ -161,6 +163,5 @@ class Reflector:
             await events.aclose()
         if asyncio.get_running_loop().time() - began > STABLE:
             self._backoff.reset()
-            self.failure = None
         else:  # ended at once: not again without pause
             await self._pause(None)

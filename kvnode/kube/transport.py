@@ -51,3 +51,14 @@ def socket_factory(liveness: Liveness) -> Callable[[AddressInfo], socket.socket]
 def connector(liveness: Liveness) -> aiohttp.TCPConnector:
     """Connections without a limit of their own: every watch holds one, and workers are few."""
     return aiohttp.TCPConnector(limit=0, socket_factory=socket_factory(liveness), keepalive_timeout=60)
+
+
+def abort(response: aiohttp.ClientResponse) -> None:
+    """End an answer that is not read to its end, and its connection, now.
+
+    Closing alone would wait for the other side's part in ending TLS, which may never come.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 import orjson
@@ -38,9 +38,11 @@ async def watch(
     label_selector: str = "",
     field_selector: str = "",
     seconds: int = 300,
+    opened: Callable[[], None] | None = None,
 ) -> AsyncGenerator[Event, None]:
     """The events after ``resource_version``, with bookmarks, until the server ends the watch, after ``seconds``.
 
+    ``opened`` is called when the server has accepted the watch, which may be long before the first event.
     Close the generator (`contextlib.aclosing`) when leaving it early: that ends the connection.
     Silence is no fault: a connection whose other side is gone is noticed by the kernel (`transport`).
 
@@ -60,6 +62,8 @@ async def watch(
     splitter = LineSplitter()
     deadline = asyncio.get_running_loop().time() + seconds + GRACE
     async with client.stream(path, parameters) as pieces:
+        if opened is not None:
+            opened()
         while True:
             try:
                 async with asyncio.timeout_at(deadline):

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ import aiohttp
 from aiohttp import web
 
 from kvnode.kube.config import Configuration
+from kvnode.kube.transport import abort
 from tests.cluster.cluster import Cluster
 
 _KEPT = ("Content-Type", "Retry-After")
@@ -155,13 +156,13 @@ class FaultyServer:
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
             passed = 0
-            # The client's going away is no news here.
-            with contextlib.suppress(ConnectionResetError, aiohttp.ClientConnectionError):
+            with _ended(answer):
                 async for piece in answer.content.iter_any():
                     if fault.rewrite:
                         piece = fault.rewrite(piece)  # noqa: PLW2901
                     if 0 <= fault.cut_after < passed + len(piece):
                         await response.write(piece[: fault.cut_after - passed])
+                        abort(answer)
                         return self._dropped(transport)
                     passed += len(piece)
                     await response.write(piece)
@@ -172,3 +173,15 @@ class FaultyServer:
     def _dropped(transport: asyncio.Transport) -> web.StreamResponse:
         transport.abort()
         return web.Response()
+
+
+@contextlib.contextmanager
+def _ended(answer: aiohttp.ClientResponse) -> Iterator[None]:
+    """Leave nothing of the server's answer behind; the client's going away is no news here."""
+    try:
+        yield
+    except (ConnectionResetError, aiohttp.ClientConnectionError):
+        abort(answer)
+    except BaseException:
+        abort(answer)
+        raise

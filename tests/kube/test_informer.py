@@ -334,9 +334,15 @@ async def test_a_server_that_is_away_is_waited_for_and_said_to_be(
             assert not informer.reflector.synced.is_set()
             server.up = True
             await informer.wait_synced()
-            assert informer.reflector.failure is None
+            await until(lambda: informer.reflector.failure is None)
             await other.create(CONFIG_MAPS, config_map(namespace, "c"))
             await until(lambda: len(informer.store) == 1)
+            server.up = False
+            server.cut()
+            await until(lambda: informer.reflector.failure)
+            server.up = True
+            await until(lambda: informer.reflector.failure is None)  # though nothing happens
+            assert informer.reflector.lists == 2
         assert "configmaps: cannot be followed" in caplog.text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -230,6 +231,29 @@ async def test_when_the_work_ends_or_fails_so_does_the_leader() -> None:
     with pytest.raises(ValueError, match="broken"):
         await LeaderElector(leases.client("me"), settings).run(failing)
     assert leases.holders == ["me", "", "me", ""]
+
+
+@virtual_time
+async def test_work_that_clings_keeps_nobody_from_knowing_that_it_is_lost() -> None:
+    freed = asyncio.Event()
+
+    async def clings() -> None:
+        while not freed.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await freed.wait()
+
+    leases = Leases()
+    task = asyncio.ensure_future(
+        LeaderElector(leases.client("me"), LeaseSettings("ns", "l", "me")).run(clings)
+    )
+    await asyncio.sleep(20)
+    cut = now()
+    leases.away.add("me")
+    with pytest.raises(LeadershipLost):
+        await task
+    assert now() - cut < 15
+    freed.set()
+    await settle()
 
 
 @virtual_time
