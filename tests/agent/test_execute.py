@@ -204,6 +204,62 @@ class TestRunning:
         assert made.written["status"]["phase"] == "Failed"
 
 
+def sriov():
+    spec = {
+        "networks": [{"name": "sr", "multus": {"networkName": "nad"}}],
+        "domain": {"devices": {"interfaces": [{"name": "sr", "sriov": {}}]}},
+    }
+    return vmi(spec=spec, status={"interfaces": [{"name": "sr", "infoSource": "multus-status"}]})
+
+
+class TestPlugging:
+    def test_sriov_devices_are_plugged_first(self):
+        assert run(world(sriov(), domain()))[:3] == [
+            "runtime.AdjustResources",
+            "launcher.HotplugHostDevices",
+            "hotplug.Mount",
+        ]
+
+    def test_a_failure_holds_nothing_up_and_is_not_repeated_at_once(self):
+        made = world(sriov(), domain(), injected_errors=["launcher.HotplugHostDevices: no slot"])
+        calls = list(run(made))
+        assert "event:Warning:NicHotplug" in calls
+        assert "launcher.SyncVirtualMachine" in calls
+        made.begin()
+        assert "launcher.HotplugHostDevices" not in run(made)
+
+    def test_a_volume_that_is_not_there_yet_is_come_back_to(self):
+        made = world(vmi(), domain(), injected_errors=["hotplug.Mount: waiting for it"])
+        assert run(made)[:2] == ["hotplug.Mount", "queue.AddAfter:1s"]
+        assert "launcher.SyncVirtualMachine" in made.calls
+
+    def test_a_vm_does_not_start_without_its_plugged_volumes(self):
+        volume = {"name": "hp", "persistentVolumeClaim": {"claimName": "c", "hotpluggable": True}}
+        status = {"volumeStatus": [{"name": "hp", "phase": "Pending", "hotplugVolume": {}}]}
+        made = world(vmi("Scheduled", spec={"volumes": [volume]}, status=status), None)
+        run(made)
+        assert "launcher.SyncVirtualMachine" not in made.calls
+
+    def test_memory_is_dumped_where_a_volume_waits_for_it(self):
+        dump = {"name": "md", "phase": "MemoryDumpInProgress", "memoryDumpVolume": {"targetFileName": "f"}}
+        assert run(world(vmi(status={"volumeStatus": [dump]}), domain()))[:2] == [
+            "hotplug.Mount",
+            "launcher.VirtualMachineMemoryDump",
+        ]
+
+    @pytest.mark.parametrize(
+        ("sev", "starts"),
+        [
+            ({}, True),
+            ({"attestation": {}}, False),
+            ({"attestation": {}, "session": "s", "dhCert": "c"}, True),
+        ],
+    )
+    def test_a_confidential_guest_waits_for_its_owner(self, sev, starts):
+        one = vmi("Scheduled", spec={"domain": {"devices": {}, "launchSecurity": {"sev": sev}}})
+        assert ("launcher.SyncVirtualMachine" in run(world(one, None))) == starts
+
+
 class TestShutdown:
     ENDING = vmi(deletionTimestamp=DELETED, spec={"terminationGracePeriodSeconds": 30})
 
