@@ -68,6 +68,22 @@ def test_the_pods_network_comes_first_and_is_not_lost():
     assert found[0]["podInterfaceName"] == "eth0"
 
 
+def test_an_sriov_device_is_an_interface():
+    one = vmi(spec={"domain": {"devices": {"interfaces": [{"name": "sr", "sriov": {}, "macAddress": MAC}]}}})
+    devices = [{"Alias": {"Name": "sriov-sr"}}, {"Alias": {"Name": "gpu-x"}}, {}]
+    found = interface_statuses(one, domain(Devices={"HostDevices": devices}), Pod())
+    assert found == [{"name": "sr", "mac": MAC, "infoSource": "domain"}]
+
+
+def test_what_multus_told_is_not_lost():
+    before = [
+        {"name": "default", "infoSource": "multus-status"},
+        {"name": "gone", "infoSource": "multus-status"},
+    ]
+    found = interface_statuses(one_interface(interfaces=before), domain(), Pod())
+    assert found == [{"name": "default", "infoSource": "multus-status"}]
+
+
 class TestNetworks:
     def changing(self, state, source, binding="bridge"):
         return vmi(

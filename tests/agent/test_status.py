@@ -12,6 +12,7 @@ from kvnode.agent.status import checksums, fields
 from kvnode.agent.status.volumes import update_volumes
 from kvnode.agent.status.write import has_changed, status_patch, write_status
 from kvnode.kube.errors import Conflict, Invalid
+from kvnode.spec.config import ClusterConfig
 from tests.agent.build import KEY, domain, drive, vmi, world
 
 JSON = st.recursive(
@@ -155,6 +156,34 @@ class TestFields:
     def test_sizes_of_libvirt(self, value, unit, text):
         assert fields.libvirt_quantity(value, unit) == text
 
+    def test_sizes_of_images_of_a_vm_that_runs(self):
+        spec = {
+            "volumes": [{"name": "cm", "configMap": {}}],
+            "domain": {"devices": {"disks": [{"name": "cm"}]}},
+        }
+        one = vmi(spec=spec, status={"volumeStatus": [{"name": "cm"}]})
+        made = world(None, None)
+        asked = []
+
+        async def size(_vmi, path):
+            asked.append(path)
+            return 4096
+
+        made.parts.runtime.file_size = size
+        drive(fields.update_fields(one, None, made.parts))
+        assert one["status"]["volumeStatus"] == [{"name": "cm", "size": 4096, "target": ""}]
+        assert asked == ["/var/run/kubevirt-private/config-map-disks/cm.iso"]
+
+    def test_what_cannot_be_found_out_is_left_out(self):
+        async def fail(*_):
+            raise OSError("gone")
+
+        made = world(None, None)
+        made.parts.runtime.file_size = made.parts.runtime.selinux_context = fail
+        one = vmi()
+        drive(fields.update_fields(one, None, made.parts))
+        assert one == vmi()
+
     def test_images_that_the_launcher_made(self):
         volumes = [
             {"name": "init", "cloudInitNoCloud": {}},
@@ -198,6 +227,30 @@ class TestVolumes:
         after, _ = self.update([{"name": "hp", "phase": "Ready", "hotplugVolume": {}}])
         assert after[0]["phase"] == "UnMountedFromPod"
 
+    def test_a_memory_dump_that_failed(self):
+        status = [
+            {"name": "md", "phase": "MemoryDumpInProgress", "memoryDumpVolume": {"targetFileName": "f"}}
+        ]
+        told = {"FileName": "f", "EndTimestamp": "e", "Failed": True, "FailureReason": "no room"}
+        (found,), _ = self.update(status, domain(metadata={"MemoryDump": told}))
+        assert found["phase"] == "MemoryDumpFailed"
+        assert "no room" in found["message"]
+
+    def test_a_dump_that_has_not_begun_is_waited_for(self):
+        status = [
+            {"name": "md", "phase": "MemoryDumpInProgress", "memoryDumpVolume": {"targetFileName": "f"}}
+        ]
+        (found,), calls = self.update(status, domain(metadata={"MemoryDump": {"FileName": "older"}}))
+        assert found["phase"] == "MemoryDumpInProgress"
+        assert calls == []
+
+    def test_one_in_the_guest_is_ready(self):
+        disks = [{"Alias": {"Name": "hp"}, "Source": {"Dev": "/x"}, "Target": {"Device": "sda"}}]
+        status = [{"name": "hp", "phase": "MountedToPod", "hotplugVolume": {}}]
+        (found,), calls = self.update(status, domain(Devices={"Disks": disks}))
+        assert found["phase"] == "Ready"
+        assert calls == ["event:Normal:VolumeReady"]
+
     def test_a_memory_dump(self):
         status = [{"name": "md", "phase": "MountedToPod", "memoryDumpVolume": {}}]
         (begun,), _ = self.update(status)
@@ -217,7 +270,7 @@ CONTAINER_DISK = {"volumes": [{"name": "cd", "containerDisk": {"image": "i"}}]}
 class TestChecksums:
     def update(self, one, gates):
         made = world(None, None)
-        made.parts.config = type(made.parts.config).from_mapping({"developerConfiguration": gates})
+        made.parts.config = ClusterConfig.from_mapping({"developerConfiguration": gates})
 
         async def sums(_vmi):
             return {"cd": 2**32 - 1}
@@ -230,6 +283,24 @@ class TestChecksums:
         one = vmi(spec=CONTAINER_DISK, status={"volumeStatus": [{"name": "cd"}]})
         found = self.update(one, {"disabledFeatureGates": ["ImageVolume"]})
         assert found["containerDiskVolume"] == {"checksum": 4294967295}
+
+    def test_boot_files_have_theirs(self):
+        boot = {"kernelBoot": {"container": {"kernelPath": "/k", "initrdPath": "/i"}}}
+        one = vmi(spec={"domain": {"firmware": boot}})
+        made = world(None, None)
+        made.parts.config = ClusterConfig(disabled_feature_gates=frozenset({"ImageVolume"}))
+        asked = []
+
+        async def sums(_vmi):
+            asked.append(1)
+            return {checksums.KERNEL: 1, checksums.INITRD: 2}
+
+        made.parts.disks.checksums = sums
+        for _ in range(2):
+            drive(checksums.update_checksums(one, None, made.parts))
+        found = {"kernelInfo": {"checksum": 1}, "initrdInfo": {"checksum": 2}}
+        assert one["status"]["kernelBootStatus"] == found
+        assert asked == [1]
 
     def test_none_where_images_are_volumes(self):
         one = vmi(spec=CONTAINER_DISK, status={"volumeStatus": [{"name": "cd"}]})
