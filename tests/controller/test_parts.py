@@ -1,0 +1,141 @@
+"""The parts that both controllers are made of."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvnode.controller import conditions
+from kvnode.controller.equality import bare, equal, equal_specs
+from kvnode.controller.freshness import TTL, FreshApi
+from kvnode.controller.indices import by_controller, by_kept_instance
+from kvnode.controller.jsonpatch import add_or_change, escape
+from kvnode.controller.meta import put
+from kvnode.controller.mirror import mirrored
+from kvnode.controller.podnetworks import network_statuses, secondary_interfaces
+from kvnode.kube.resources import VIRTUAL_MACHINES
+from tests.controller.objects import SPEC, vm
+from tests.reference.apiserver import RecordingServer
+
+TEXTS = st.dictionaries(st.text("ab", max_size=2), st.text("xy", max_size=1))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(JSON)
+def test_bare_is_equal_and_stays_as_it_is(value: Any) -> None:
+    assert bare(bare(value)) == bare(value)
+    assert equal(value, bare(value))
+
+
+def test_empty_labels_values_count() -> None:
+    assert not equal({"labels": {"a": ""}}, {"labels": {}})
+    assert equal({"conditions": []}, {})
+
+
+def test_specs_are_compared_as_the_api_has_them() -> None:
+    other = {**SPEC, "domain": {**SPEC["domain"], "memory": {"guest": "1024Mi"}}}
+    assert equal_specs(SPEC, other)
+    assert not equal_specs(SPEC, {**SPEC, "hostname": "x"})
+
+
+def test_condition_changes_only_with_status_or_reason() -> None:
+    obj: dict[str, Any] = {}
+    conditions.update(obj, conditions.make("A", "True", "R", transition="t1"))
+    conditions.update(obj, conditions.make("A", "True", "R", transition="t2"))
+    assert conditions.find(obj, "A") == {
+        "type": "A",
+        "status": "True",
+        "reason": "R",
+        "lastTransitionTime": "t1",
+    }
+    conditions.update(obj, conditions.make("A", "False", "R", transition="t3"))
+    assert conditions.has(obj, "A", "False", "R")
+    conditions.remove(obj, "A")
+    assert obj == {"status": {}}
+
+
+@given(
+    st.dictionaries(st.text(max_size=2), st.text(max_size=2)),
+    st.dictionaries(st.text(max_size=2), st.text(max_size=2)),
+)
+def test_mirror_of_a_prefix(source: dict[str, str], target: dict[str, str]) -> None:
+    before = dict(target)
+    changed = mirrored(["a*"], source, target)
+    assert changed is (before != target)
+    assert {k: v for k, v in target.items() if k.startswith("a")} == {
+        k: v for k, v in source.items() if k.startswith("a")
+    }
+    assert {k: v for k, v in target.items() if not k.startswith("a")} == {
+        k: v for k, v in before.items() if not k.startswith("a")
+    }
+
+
+def test_star_alone_mirrors_nothing() -> None:
+    assert not mirrored(["*", ""], {"a": "1"}, {})
+
+
+def test_patches_test_what_they_replace() -> None:
+    assert add_or_change("/a", None, 1) == [{"op": "add", "path": "/a", "value": 1}]
+    assert [one["op"] for one in add_or_change("/a", 1, 2)] == ["test", "replace"]
+    assert escape("a/b~c") == "a~1b~0c"
+
+
+@pytest.mark.parametrize("nothing", [None, "", 0, False, [], {}])
+def test_put_takes_out_what_says_nothing(nothing: Any) -> None:
+    mapping = {"a": 1}
+    put(mapping, "a", nothing)
+    assert mapping == {}
+
+
+def test_indices() -> None:
+    owned = {"metadata": {"ownerReferences": [{"uid": "x"}, {"uid": "y", "controller": True}]}}
+    assert list(by_controller(owned)) == ["y"]
+    labelled = {"metadata": {"namespace": "n", "name": "p", "labels": {"persistent-state-for": "v"}}}
+    assert list(by_kept_instance(labelled)) == ["n/v"]
+    named = {"metadata": {"namespace": "n", "name": "persistent-state-for-v"}}
+    assert list(by_kept_instance(named)) == ["n/v"]
+    assert list(by_kept_instance({"metadata": {"namespace": "n", "name": "p"}})) == []
+
+
+def test_secondary_interfaces_are_hashed_or_numbered() -> None:
+    networks = [{"name": "default", "pod": {}}, {"name": "blue", "multus": {"networkName": "b"}}]
+    (hashed,) = secondary_interfaces(networks, []).items()
+    assert hashed[0] == "blue"
+    assert hashed[1].startswith("pod")
+    assert len(hashed[1]) == 14
+    assert secondary_interfaces(networks, [{"interface": "net1"}]) == {"blue": "net1"}
+
+
+@pytest.mark.parametrize("text", ["", "not JSON", "{}", "[1, null]"])
+def test_hostile_network_status(text: str) -> None:
+    assert network_statuses({"metadata": {"annotations": {"k8s.v1.cni.cncf.io/network-status": text}}}) == []
+
+
+def test_freshness() -> None:
+    now = 0.0
+    server = RecordingServer([], "2030-01-01T00:00:00Z")
+    api = FreshApi(server, lambda: now)
+    old = vm()
+    server.put(VIRTUAL_MACHINES, old)
+    assert not api.is_stale(VIRTUAL_MACHINES, old)
+    changed = {**old, "spec": {**old["spec"], "runStrategy": "Halted"}}
+    new = asyncio.run(api.replace(VIRTUAL_MACHINES, changed))
+    assert api.is_stale(VIRTUAL_MACHINES, old)
+    assert api.is_stale(VIRTUAL_MACHINES, old)
+    now = TTL + 1
+    assert not api.is_stale(VIRTUAL_MACHINES, old)
+    now = 0.0
+    newer = asyncio.run(api.replace(VIRTUAL_MACHINES, {**new, "spec": old["spec"]}))
+    assert api.is_stale(VIRTUAL_MACHINES, new)
+    assert not api.is_stale(VIRTUAL_MACHINES, newer)
+    asyncio.run(api.replace(VIRTUAL_MACHINES, {**newer, "spec": changed["spec"]}))
+    another = {**old, "metadata": {**old["metadata"], "uid": "another"}}
+    assert not api.is_stale(VIRTUAL_MACHINES, another)
