@@ -27,7 +27,7 @@ class HotplugWaitingError(AgentError):
     """A hot-plugged volume is not there yet; it is looked for again in a second."""
 
 
-FAILURES = (AgentError, RpcError, VersionError, KubeError, FieldError, OSError)
+FAILURES = (AgentError, RpcError, VersionError, KubeError, FieldError, OSError, EOFError)
 """All that launchers, mounts and the API server fail with. Anything else is a fault of the program."""
 
 

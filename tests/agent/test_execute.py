@@ -67,6 +67,9 @@ class TestWhoseVmi:
         assert run(made) == [*CLEAN_UP, "queue.AddAfter:5s"]
         assert made.domain is None
 
+    def test_an_older_one_whose_launcher_starts_is_looked_at_again(self):
+        assert run(world(vmi("Scheduled"), domain(uid="old"), "uninitialized")) == ["queue.AddAfter:1s"]
+
     def test_an_older_vm_that_lives_is_waited_for(self):
         assert run(world(vmi("Scheduled"), domain(uid="old"))) == []
 
@@ -138,6 +141,25 @@ class TestStart:
         with pytest.raises(SecureBootError, match="bootloader"):
             run(made)
         assert made.written["status"]["phase"] == "Failed"
+
+    def test_images_that_are_not_there_yet_are_come_back_to(self):
+        made = world(vmi("Scheduled"), None, note="container disks not ready")
+        assert run(made) == ["containerDisks.Ready", "queue.AddAfter:1s", "api.UpdateVMI"]
+
+    def test_a_launcher_that_was_never_looked_for_comes_first(self):
+        made = world(vmi("Scheduled"), None)
+        made.parts.launchers.waiting_since = lambda _vmi: None
+        assert run(made) == ["queue.AddRateLimited", "api.UpdateVMI"]
+
+    def test_a_limit_that_cannot_be_raised_is_told_of(self):
+        made = world(vmi("Scheduled"), None, injected_errors=["runtime.AdjustResources: not permitted"])
+        with pytest.raises(AgentError, match="limits of the launcher: not permitted"):
+            run(made)
+        assert "launcher.SyncVirtualMachine" not in made.calls
+        (synchronized,) = [
+            one for one in made.written["status"]["conditions"] if one["type"] == "Synchronized"
+        ]
+        assert "not permitted" in synchronized["message"]
 
     def test_a_launcher_that_starts_is_waited_for(self):
         assert set(run(world(vmi("Scheduled"), None, "uninitialized"))) == {
@@ -271,6 +293,27 @@ class TestShutdown:
             "event:Normal:ShuttingDown",
             "queue.AddAfter:5s",
         ]
+
+    def test_one_that_is_going_is_left_in_peace(self):
+        made = world(self.ENDING, domain("ShuttingDown", metadata=GRACE))
+        assert not any(call.startswith("launcher.") for call in run(made))
+
+    def test_a_request_that_failed_is_repeated(self):
+        errors = ["launcher.ShutdownVirtualMachine: busy"]
+        with pytest.raises(AgentError, match="busy"):
+            run(world(self.ENDING, domain(metadata=GRACE), injected_errors=errors))
+
+    @pytest.mark.parametrize(("message", "ends"), [("EOF", True), ("busy", False)])
+    def test_a_domain_that_the_launcher_took_with_it(self, message, ends):
+        errors = [f"launcher.DeleteVirtualMachine: {message}"]
+        made = world(vmi("Succeeded"), domain("Shutoff"), injected_errors=errors)
+        if ends:
+            run(made)
+        else:
+            with pytest.raises(AgentError):
+                run(made)
+        assert (made.domain is None) is ends
+        assert "launcherClients.Close" in made.calls
 
     def test_and_killed_when_its_time_is_over(self):
         began = {
