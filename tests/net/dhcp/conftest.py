@@ -88,7 +88,7 @@ def serving(
 @pytest.fixture(scope="session")
 def busybox(guest: Guest) -> Path:
     """The demo guest's busybox, whose udhcpc is a client that users run."""
-    return next((cache_directory() / "unpacked").glob("busybox-static_*/bin/busybox"))
+    return next((cache_directory() / "unpacked").glob("busybox-static_*/**/bin/busybox"))
 
 
 @pytest.fixture
