@@ -128,8 +128,8 @@ def _down(args: argparse.Namespace, say: binaries.Say) -> None:
 
 
 def _status() -> None:
-    for name in cluster.sweep():
-        print(f"{name}: dead, cleared away")
+    for name, reason in cluster.sweep().items():
+        print(f"{name}: dead ({reason}), cleared away")
     found = cluster.clusters()
     for one in found:
         answers = "ready" if one.api.ready() else "not answering"

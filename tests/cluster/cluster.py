@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.cluster.api import Api
 from tests.cluster.binaries import Say
 from tests.cluster.crds import apply_crds
 from tests.cluster.errors import ClusterError
-from tests.cluster.keeper import remove_directory
+from tests.cluster.keeper import DIED, remove_directory
 from tests.cluster.kubeconfig import server_of
 from tests.cluster.pki import Pair
 from tests.cluster.plan import Plan, home
@@ -73,6 +73,17 @@ class Cluster:
     def keeper_pid(self) -> int | None:
         """The keeper's process, if it lives."""
         return _find(["tests.cluster.keeper", self.plan.directory])
+
+    def pid_of(self, program: str) -> int:
+        """The process of one of the control plane's programs, to stop (SIGSTOP), let go on or kill.
+
+        Raises:
+            ClusterError: it does not run.
+        """
+        for pid, command in _commands():
+            if Path(command[0]).name == program and any(self.plan.directory in word for word in command):
+                return pid
+        raise ClusterError(f"cluster {self.name} runs no {program}")
 
     def node_pid(self, node: str) -> int:
         """A node's first process, as the machine numbers it.
@@ -211,18 +222,19 @@ def clusters() -> list[Cluster]:
     return [cluster for cluster in found if cluster.keeper_pid() is not None]
 
 
-def sweep() -> list[str]:
-    """Clear away what killed runs left; the answer is the clusters' names."""
-    swept = []
+def sweep() -> dict[str, str]:
+    """Clear away what is left of clusters that nobody holds up; the answer is their names, and why they ended."""
+    swept = {}
     for path in sorted(home().glob("*/plan.json")):
         try:
             cluster = Cluster(Plan.load(path.parent))
         except (OSError, ValueError, TypeError):
             continue
+        died = path.with_name(DIED)
         # One that is only just being made has no keeper either.
-        if cluster.keeper_pid() is None and time.time() - path.stat().st_mtime > 10:
+        if cluster.keeper_pid() is None and (died.exists() or time.time() - path.stat().st_mtime > 10):
+            swept[cluster.name] = died.read_text().strip() if died.exists() else "its keeper was killed"
             _sweep(cluster.plan)
-            swept.append(cluster.name)
     return swept
 
 
@@ -233,18 +245,25 @@ def _sweep(plan: Plan) -> None:
         remove_directory(plan.root)
 
 
-def _find(words: list[str]) -> int | None:
-    """The process whose command line ends with ``-m`` and these words."""
-    ending = b"".join(f"{word}\0".encode() for word in ["-m", *words])
+def _commands() -> Iterator[tuple[int, list[str]]]:
+    """Processes and their command lines."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                command = (entry / "cmdline").read_bytes()
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
             except OSError:
                 continue
-            # unshare and nsenter, which have it on their command lines too, are not it.
-            if command.endswith(ending) and b"python" in command.split(b"\0")[0]:
-                return int(entry.name)
+            if words:
+                yield int(entry.name), words
+
+
+def _find(words: list[str]) -> int | None:
+    """The Python process whose command line ends with ``-m`` and these words."""
+    ending = ["-m", *words]
+    for pid, command in _commands():
+        # unshare and nsenter, which have it on their command lines too, are not it.
+        if command[-len(ending) :] == ending and "python" in Path(command[0]).name:
+            return pid
     return None
 
 

@@ -25,6 +25,8 @@ from tests.cluster.plan import Plan
 from tests.cluster.processes import Processes
 
 ATTEMPTS = 3
+DIED = "died"
+"""File that says why a cluster ended that was not told to."""
 
 
 class Keeper:
@@ -49,18 +51,25 @@ class Keeper:
                 else:
                     self._start_control_plane()
             except ClusterError as error:
-                if not self.stopping.is_set():
-                    tell(f"failed {error}")
-                    return 1
+                self._clear()
+                if self.stopping.is_set():
+                    return 0
+                tell(f"failed {error}")
+                return 1
             (self.plan.root / "ready").touch()
             tell("ready")
             while not self.stopping.wait(0.5):
                 self.processes.check()
         except ClusterError as error:
-            print(error, file=sys.stderr)
+            # Nobody waits for a word any more: it is left for whoever asks what became of the cluster.
+            self.processes.stop()
+            cgroups.remove(self.plan)
+            (self.plan.root / DIED).write_text(f"{error}\n")
             return 1
-        finally:
+        except BaseException:
             self._clear()
+            raise
+        self._clear()
         return 0
 
     def _heed_owner(self) -> None:

@@ -136,8 +136,20 @@ def test_a_killed_keeper_leaves_files_that_the_next_use_sweeps(
     wait_until_gone(one.plan.root, files_too=False)
     os.utime(one.plan.root / "plan.json", (0, 0))
     assert main(["status"]) == 0
-    assert capsys.readouterr().out == "short: dead, cleared away\nno cluster is up\n"
+    assert capsys.readouterr().out == "short: dead (its keeper was killed), cleared away\nno cluster is up\n"
     assert list(home.iterdir()) == []
+    one.down()
+
+
+def test_a_cluster_whose_program_dies_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = up(quiet, "short", crds=False)
+    os.kill(one.pid_of("etcd"), signal.SIGKILL)
+    wait_until_gone(one.plan.root, files_too=False)
+    assert main(["status"]) == 0
+    assert "short: dead (etcd ended with code -9: " in capsys.readouterr().out
+    assert list(home.iterdir()) == []
+    with pytest.raises(ClusterError, match="runs no etcd"):
+        one.pid_of("etcd")
     one.down()
 
 

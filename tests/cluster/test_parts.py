@@ -94,9 +94,9 @@ def test_what_a_killed_run_left_is_swept_up(home: Path) -> None:
     plan.write_text(
         json.dumps({"name": "old", "nodes": 0, "audit": False, "programs": {}, "directory": str(root)})
     )
-    assert cluster.sweep() == [], "it may be in the making"
+    assert cluster.sweep() == {}, "it may be in the making"
     os.utime(plan, (0, 0))
-    assert cluster.sweep() == ["old"]
+    assert cluster.sweep() == {"old": "its keeper was killed"}
     assert not root.exists()
 
 

@@ -145,7 +145,7 @@ def test_two_clusters_a_crash_and_no_trace(two_nodes: Cluster, home: Path) -> No
         os.kill(pid, signal.SIGKILL)
         wait_until_gone(other.plan.root, files_too=False)
         os.utime(other.plan.root / "plan.json", (0, 0))
-        assert sweep() == ["second"]
+        assert list(sweep()) == ["second"]
     finally:
         other.down()
     assert list(home.iterdir()) == []
