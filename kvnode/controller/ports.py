@@ -76,7 +76,7 @@ class Store(Protocol):
 class Recorder(Protocol):
     """Tells users what happened."""
 
-    def event(self, about: Object, kind: str, reason: str, message: str) -> None:
+    def record(self, obj: Object, kind: str, reason: str, message: str) -> None:
         """Record an event about an object; `kind` is Normal or Warning."""
 
 

@@ -67,13 +67,13 @@ class Events:
 
     seen: list[dict[str, str]] = field(default_factory=list)
 
-    def event(self, about: Object, kind: str, reason: str, message: str) -> None:
+    def record(self, obj: Object, kind: str, reason: str, message: str) -> None:
         """Record one."""
         assert message
         assert message == message.strip()
-        name = about["metadata"]["name"]
+        name = obj["metadata"]["name"]
         self.seen.append(
-            {"event": f"{kind} {reason}", "object": f"{about['kind']}/{name}", "reason": reason, "type": kind}
+            {"event": f"{kind} {reason}", "object": f"{obj['kind']}/{name}", "reason": reason, "type": kind}
         )
 
 

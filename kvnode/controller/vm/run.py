@@ -65,7 +65,7 @@ class Run:
 
     def event(self, kind: str, reason: str, message: str) -> None:
         """Record an event about the VM."""
-        self.world.recorder.event(self.original, kind, reason, message)
+        self.world.recorder.record(self.original, kind, reason, message)
 
     def expect_start(self) -> None:
         """The VMI is about to be created."""

@@ -50,7 +50,7 @@ class Run:
 
     def event(self, kind: str, reason: str, message: str) -> None:
         """Record an event about the VMI."""
-        self.world.recorder.event(self.original, kind, reason, message)
+        self.world.recorder.record(self.original, kind, reason, message)
 
     def pods(self) -> list[Object]:
         """The pods that the VMI controls, by name."""

@@ -82,11 +82,11 @@ def test_a_refused_pod(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = VMIScene({"vmi": vmi("Pending"), "pods": [], "injectedErrors": errors})
     messages: list[str] = []
 
-    def event(_about: Any, kind: str, _reason: str, message: str) -> None:
+    def record(_obj: Any, kind: str, _reason: str, message: str) -> None:
         assert kind == WARNING
         messages.append(message)
 
-    monkeypatch.setattr(scene.events, "event", event)
+    monkeypatch.setattr(scene.events, "record", record)
     output = scene.reconcile()
     assert output["queue"]["result"] == "rateLimited"
     assert output["expectationsAfter"]["podCreations"] == 0
