@@ -131,7 +131,10 @@ def as_cli_error(error: Exception) -> CliError | None:
         return CliError(message, field=field, code=code if isinstance(code, int) else exitcodes.FAILED)
     if isinstance(error, ModuleNotFoundError) and error.name in (
         "libvirt",
-        "psutil",
+        "grpc",
+        "google",
+        "pyroute2",
+        "aiohttp",
         "rich",
         "yaml",
         "orjson",
