@@ -5,7 +5,8 @@ A network's interface has a name made of a hash of the network's; older pods num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 PRIMARY = "eth0"
@@ -14,6 +15,7 @@ _HASHED = "pod"
 # The kernel's 15 characters less the longest suffix, "-nic".
 _LONGEST = 11
 _FIRST_TAP = "tap0"
+_ORDINAL = re.compile(r"net[0-9]+")
 
 
 def is_secondary(network: Mapping[str, Any]) -> bool:
@@ -47,6 +49,32 @@ def candidates(
     return known.get("podInterfaceName") or PRIMARY, PRIMARY
 
 
+def is_primary(network: Mapping[str, Any]) -> bool:
+    """Tell whether a network is the pod's own, by whatever it is made."""
+    return network.get("pod") is not None or bool((network.get("multus") or {}).get("default"))
+
+
+def has_ordinals(links: Iterable[str]) -> bool:
+    """Tell whether a pod with these interfaces numbers those of its secondary networks."""
+    return any(_ORDINAL.fullmatch(name) for name in links)
+
+
+def scheme(
+    networks: Sequence[Mapping[str, Any]], statuses: Sequence[Mapping[str, Any]], *, ordinal: bool
+) -> dict[str, str]:
+    """Return the pod's interface of each network, by the network's name.
+
+    ``networks`` are those that are looked at, ``statuses`` the VMI's ``status.interfaces``.
+    """
+    secondary = [network["name"] for network in networks if is_secondary(network)]
+    found = {name: f"net{at}" if ordinal else hashed(name) for at, name in enumerate(secondary, start=1)}
+    primary = next((network["name"] for network in networks if is_primary(network)), None)
+    if primary is not None:
+        known = next((status for status in statuses if status.get("name") == primary), {})
+        found[primary] = known.get("podInterfaceName") or PRIMARY
+    return found
+
+
 def bridge(interface: str) -> str:
     """Return the name of the bridge that the guest's tap is in."""
     return "k6t-" + interface.removeprefix(_HASHED)
@@ -55,6 +83,11 @@ def bridge(interface: str) -> str:
 def nic(interface: str) -> str:
     """Return the name that the pod's own interface has been given under a bridge binding."""
     return interface.removeprefix(_HASHED) + "-nic"
+
+
+def stand_in(interface: str) -> str:
+    """Return the name of the far end of a pair of interfaces that stands in for a dummy one."""
+    return interface.removeprefix(_HASHED)[:_LONGEST] + "-end"
 
 
 def tap(interface: str, network: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""``net``: the DHCP servers' options and packets."""
+"""``net``: the set-up of a pod's network, the DHCP servers' options and packets."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kvnode.net.dhcp.errors import DhcpError
 from kvnode.net.dhcp.options import Route
 from kvnode.net.dhcp.service import answer4
 from tests.reference.common import Case, Outcome
+from tests.reference.groups import _podnet
 
 KINDS = {"Discover": 1, "Request": 3, "Decline": 4, "Release": 7, "Inform": 8}
 TRANSACTION = bytes((1, 2, 3, 4))
@@ -24,7 +25,7 @@ def run(case: Case) -> Outcome:
         return _options4(row)
     if row["kind"] == "dhcp6-reply":
         return _reply6(row)
-    return Outcome.missing("the agent's set-up of a pod's network")
+    return _podnet.run(row) or Outcome.missing(f"rows of kind {row['kind']}")
 
 
 def _options4(row: dict[str, Any]) -> Outcome:
