@@ -21,10 +21,16 @@ TTL = 300.0
 class FreshApi:
     """An `Api` that remembers the resource version of what it wrote."""
 
-    def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` gives seconds that only grow."""
+    def __init__(
+        self,
+        api: Api,
+        clock: Callable[[], float] = time.monotonic,
+        observe: Callable[[Resource, Object], None] | None = None,
+    ) -> None:
+        """`clock` gives seconds that only grow; `observe` is shown what was written, as soon as it is."""
         self._api = api
         self._clock = clock
+        self._observe = observe
         self._written: dict[tuple[str, str], tuple[str, int, float]] = {}
 
     def is_stale(self, resource: Resource, obj: Object) -> bool:
@@ -42,6 +48,8 @@ class FreshApi:
 
     def _note(self, resource: Resource, obj: Object) -> Object:
         self._written[resource.plural, key_of(obj)] = (uid_of(obj), version_of(obj), self._clock())
+        if self._observe is not None:
+            self._observe(resource, obj)
         return obj
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kvnode.controller.claimnames import claim_name
 from kvnode.kube.objects import Object, controller_of, metadata
 from kvnode.kube.store import Indexer
 
@@ -46,6 +47,21 @@ def by_kept_instance(obj: Object) -> Iterable[str]:
     return (f"{meta.get('namespace')}/{name}",)
 
 
+VOLUME = "volume"
+"""By namespace and name of a claim or DataVolume that a VMI's volumes, or a VM's, are on."""
+
+
+def by_volume(obj: Object) -> Iterable[str]:
+    """The claims and DataVolumes that a VM or a VMI is to have."""
+    spec = obj.get("spec") or {}
+    spec = (spec.get("template") or {}).get("spec") or spec
+    namespace = metadata(obj).get("namespace")
+    names = {claim_name(one) for one in spec.get("volumes") or ()} - {""}
+    return [f"{namespace}/{name}" for name in names]
+
+
+INSTANCES: dict[str, Indexer] = {VOLUME: by_volume}
+MACHINES: dict[str, Indexer] = {VOLUME: by_volume}
 REVISIONS: dict[str, Indexer] = {CONTROLLER: by_controller}
 PODS: dict[str, Indexer] = {CONTROLLER: by_controller, NAMESPACE: by_namespace}
 CLAIMS: dict[str, Indexer] = {INSTANCE: by_kept_instance, NAMESPACE: by_namespace}

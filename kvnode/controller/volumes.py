@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kvnode.controller import conditions
+from kvnode.controller.claimnames import claim_name
 from kvnode.controller.meta import at
 from kvnode.controller.ports import Caches
 from kvnode.kube.objects import Object, controller_of
@@ -15,19 +16,6 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 DATA_VOLUME = "DataVolume"
 
 Volume = dict[str, Any]
-
-
-def claim_name(volume: Volume) -> str:
-    """Name of the claim that a volume is on, "" for one that is on none."""
-    for source, field in (
-        ("dataVolume", "name"),
-        ("persistentVolumeClaim", "claimName"),
-        ("memoryDump", "claimName"),
-    ):
-        found = volume.get(source)
-        if found is not None:
-            return str(found.get(field) or "")
-    return ""
 
 
 def is_hotplugged(volume: Volume) -> bool:

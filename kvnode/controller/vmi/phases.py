@@ -8,6 +8,7 @@ from kvnode.api.names import NODE_NAME_LABEL, VIRTUAL_MACHINE
 from kvnode.api.phases import Phase
 from kvnode.api.quantity import Quantity
 from kvnode.controller import conditions, names
+from kvnode.controller.claimnames import claim_name
 from kvnode.controller.errors import SyncError
 from kvnode.controller.instance import (
     is_decentralized_migration,
@@ -34,7 +35,7 @@ from kvnode.controller.vmi.pods import (
 from kvnode.controller.vmi.run import Run
 from kvnode.controller.vmi.topology import choose_frequency
 from kvnode.controller.vmi.volumestatus import tell_volumes
-from kvnode.controller.volumes import WAIT_FOR_FIRST_CONSUMER, claim_name
+from kvnode.controller.volumes import WAIT_FOR_FIRST_CONSUMER
 from kvnode.controller.volumes import phase_of as volume_phase
 from kvnode.kube.objects import Object, controller_of, is_deleting, uid_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kvnode.controller import conditions, names
+from kvnode.controller.claimnames import claim_name
 from kvnode.controller.errors import SyncError, WaitingError
 from kvnode.controller.meta import spec_of
 from kvnode.controller.ports import NORMAL, WARNING
@@ -13,7 +14,6 @@ from kvnode.controller.volumes import (
     DATA_VOLUME,
     POPULATED,
     WAIT_FOR_FIRST_CONSUMER,
-    claim_name,
     is_declared_hotplug,
     phase_of,
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from kvnode.controller import names
+from kvnode.controller.claimnames import claim_name
 from kvnode.controller.indices import CONTROLLER, STATE_FOR_LABEL
 from kvnode.controller.meta import annotations_of, at, name_of, put, spec_of, status_of
 from kvnode.controller.ports import NORMAL
 from kvnode.controller.vmi.backend import VOLUME_NAME, state_claim
 from kvnode.controller.vmi.run import Run
-from kvnode.controller.volumes import claim_name
 from kvnode.kube.objects import Object, uid_of
 
 FILESYSTEM_OVERHEAD = "0.055"
