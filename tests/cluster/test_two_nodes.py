@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.cluster.binaries import kubectl
 from tests.cluster.cluster import Cluster, sweep, up
 from tests.cluster.errors import ClusterError
 from tests.cluster.fixtures import make_namespace
-from tests.cluster.images import BUSYBOX
+from tests.cluster.images import BUSYBOX, write_archive
 from tests.cluster.test_control_plane import processes_of, quiet, wait_until_gone
 
 pytestmark = [
@@ -112,6 +113,16 @@ def test_an_image_is_a_volume(two_nodes: Cluster, space: str) -> None:
     }
     start_pod(two_nodes, space, "image-volume", "node1", volumes=[volume], container=mounted)
     assert "qemu:x:107" in in_pod(two_nodes, space, "image-volume", "cat", "/image/etc/passwd")
+
+
+def test_an_archive_is_loaded_into_every_node(two_nodes: Cluster, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "root.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("empty"))
+    write_archive(tmp_path / "root.tar", tmp_path / "image.tar", "kvnode.test/empty:3")
+    two_nodes.load_image(tmp_path / "image.tar")
+    for node in two_nodes.plan.node_names:
+        ctr = two_nodes.plan.programs["ctr"]
+        assert "kvnode.test/empty:3" in two_nodes.run_on(node, ctr, "-n", "k8s.io", "images", "ls", "-q")
 
 
 def test_kubelet_is_started_again(two_nodes: Cluster) -> None:

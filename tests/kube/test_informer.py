@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvnode.kube.client import Client, PatchType
+from kvnode.kube.errors import DeadlineExceeded
 from kvnode.kube.informer import Change, Informer, run_informers
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import CONFIG_MAPS
@@ -344,6 +347,26 @@ async def test_a_server_that_is_away_is_waited_for_and_said_to_be(
             await until(lambda: informer.reflector.failure is None)  # though nothing happens
             assert informer.reflector.lists == 2
         assert "configmaps: cannot be followed" in caplog.text
+
+
+@pytest.mark.cluster
+@real_time
+async def test_a_server_that_stands_still_for_a_while(control_plane: Cluster, namespace: str) -> None:
+    """The real API server, stopped: connections stay, nothing answers, and nothing is lost."""
+    async with client_of(control_plane, timeout=1) as client, client_of(control_plane) as other:
+        informer = Informer(client, CONFIG_MAPS, namespace=namespace)
+        async with background(informer.run()):
+            await informer.wait_synced()
+            pid = control_plane.pid_of("kube-apiserver")
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                with pytest.raises(DeadlineExceeded):
+                    await client.get(CONFIG_MAPS, "c", namespace)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            await other.create(CONFIG_MAPS, config_map(namespace, "c"))
+            await until(lambda: len(informer.store) == 1)
+            assert informer.reflector.lists == 1
 
 
 @pytest.mark.cluster
