@@ -86,8 +86,8 @@ RULES: tuple[Rule, ...] = (
         for reason, recognises in (
             ("a revision that the cache has is not read from the server", controllers.cached_revision),
             (
-                "a VMI is made with the annotations that its controller writes before all else: nobody acts before",
-                controllers.annotated_at_birth,
+                "a VMI is made with the annotations that its controller writes first, and its VM tells of it at once",
+                controllers.started_at_once,
             ),
             (
                 "annotations, finalizer and firmware UUID of a new VM are one write: nobody acts between them",
@@ -123,6 +123,11 @@ RULES: tuple[Rule, ...] = (
         "vmi",
         "an event tells of a temporary pod's deletion only when it was deleted",
         controllers.deletion_not_told,
+    ),
+    Rule(
+        "vmi",
+        "a pod that was just made is told of with the phase that it brings, not in a write of its own",
+        controllers.pod_told_at_once,
     ),
 )
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from tests.reference.common import Case
 
+RANDOM = "<random>"
+
 
 def cached_revision(_case: Case, want: Any, got: Any) -> bool:
     """All the same, but for a revision that was read from the server and is in the cache."""
@@ -17,9 +19,31 @@ def cached_revision(_case: Case, want: Any, got: Any) -> bool:
     return bool(asked) and {**want, "actions": kept} == {"actions": [], **got}
 
 
-def annotated_at_birth(_case: Case, want: Any, got: Any) -> bool:
-    """The VMI was made with the two annotations that its own controller's first pass writes."""
-    return got != want and _as_born(got) == want
+def started_at_once(case: Case, want: Any, got: Any) -> bool:
+    """A start took two passes to be told, and the VMI another write for two annotations."""
+    starts = any(one.startswith("create virtualmachineinstances") for one in _words(got))
+    if not starts or _words(want) != _words(got):
+        return False
+    ours, theirs = _as_born(got), copy.deepcopy(want)
+    if ours == theirs:
+        return True
+    for output in (ours, theirs):
+        _forget_status(output)
+    return bool(ours == theirs) and _end(case)
+
+
+def pod_told_at_once(_case: Case, want: Any, got: Any) -> bool:
+    """The pod that was just made is among the VMI's pods only in the next pass."""
+    made = [one for one in got.get("actions", ()) if one["verb"] == "create" and one["resource"] == "pods"]
+    pods = got["vmiAfter"].get("activePods")
+    refused = [one for one in got["actions"] if one["verb"] == "update" and "error" in one]
+    ours = copy.deepcopy(got)
+    for one in ours["actions"]:
+        if one in refused and one["payload"]["status"].get("activePods") == {RANDOM: ""}:
+            del one["payload"]["status"]["activePods"]
+            pods = pods or {RANDOM: ""}
+    ours["vmiAfter"].pop("activePods", None) if pods == {RANDOM: ""} else None
+    return len(made) == 1 and pods == {RANDOM: ""} and ours == want
 
 
 def taken_up_at_once(case: Case, want: Any, got: Any) -> bool:
@@ -31,7 +55,7 @@ def taken_up_at_once(case: Case, want: Any, got: Any) -> bool:
     after = writes[0]["payload"]["metadata"].get("annotations") or {}
     first = got["actions"][0]
     ours = (first["payload"]["metadata"].get("annotations") or {}) if first["verb"] == "update" else {}
-    return {*after} >= _API and after == ours != before and _end(case, want)
+    return {*after} >= _API and after == ours != before and _end(case)
 
 
 def one_status_write(case: Case, want: Any, got: Any) -> bool:
@@ -41,7 +65,7 @@ def one_status_write(case: Case, want: Any, got: Any) -> bool:
         return False
     written = [one for one in got["actions"] if _is_status_update(one)]
     same = [one["payload"] for one in written] == [refused["payload"]]
-    return same and _end(case, want)
+    return same and _end(case)
 
 
 def start_request_kept(case: Case, want: Any, got: Any) -> bool:
@@ -80,7 +104,7 @@ def start_of_halted(case: Case, want: Any, got: Any) -> bool:
         one["reason"] for one in refused["payload"]["status"]["conditions"] if one["type"] == "Failure"
     ]
     starts = [one for one in want["actions"] if one["verb"] == "update" and not one.get("subresource")]
-    return failure == ["FailedCreate"] and starts == got["actions"][: len(starts)] != [] and _end(case, want)
+    return failure == ["FailedCreate"] and starts == got["actions"][: len(starts)] != [] and _end(case)
 
 
 def status_of_gone(_case: Case, want: Any, got: Any) -> bool:
@@ -135,6 +159,23 @@ def _as_born(got: Any) -> Any:
     return made
 
 
+def _words(output: Any) -> list[str]:
+    return [
+        " ".join(filter(None, (one["verb"], one["resource"], one.get("subresource"), one.get("error"))))
+        for one in output.get("actions", ())
+    ]
+
+
+def _forget_status(output: Any) -> None:
+    """Leave out what the VM's status says."""
+    for one in output["actions"]:
+        if _is_status_update(one):
+            one.pop("payload")
+    for name in ("vmStatusWritten", "printableStatus"):
+        output.pop(name, None)
+    output.get("vmAfter", {}).pop("status", None)
+
+
 def _gives_uuid(action: dict[str, Any]) -> bool:
     if action["verb"] != "patch" or action["resource"] != "virtualmachines":
         return False
@@ -167,8 +208,8 @@ def _results(want: Any, got: Any) -> tuple[str, str]:
     return want["queue"]["result"], got["queue"]["result"]
 
 
-def _end(case: Case, want: Any) -> bool:
+def _end(case: Case) -> bool:
     # The scenes know the controllers, which the other groups have no need to load.
     from tests.reference.rest import ends_the_same  # noqa: PLC0415
 
-    return ends_the_same(case.data, want)
+    return ends_the_same(case.data)

@@ -154,7 +154,13 @@ def _vmi_after(vmi: Object) -> dict[str, Any]:
 
 def wanted(row: dict[str, Any]) -> dict[str, Any]:
     """A case's output with its references put in, without messages and nothings."""
-    output = copy.deepcopy(row["output"])
+    made: dict[str, Any] = bare(plain(expanded(row)))
+    return made
+
+
+def expanded(row: dict[str, Any]) -> dict[str, Any]:
+    """A case's output with its references put in."""
+    output: dict[str, Any] = copy.deepcopy(row["output"])
     for action in output["actions"]:
         match action.get("payload"):
             case "<see output.vmStatusWritten>":
@@ -168,5 +174,4 @@ def wanted(row: dict[str, Any]) -> dict[str, Any]:
     after = output.get("vmAfter")
     if after and after.get("status") == "<equal to output.vmStatusWritten>":
         after["status"] = output["vmStatusWritten"]
-    made: dict[str, Any] = bare(plain(output))
-    return made
+    return output

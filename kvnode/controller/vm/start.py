@@ -45,7 +45,8 @@ async def start(run: Run) -> None:
 async def _create(run: Run, vmi: Object) -> None:
     run.expect_start()
     try:
-        await run.world.api.create(VIRTUAL_MACHINE_INSTANCES, vmi)
+        # The VM's status tells of it at once, and not first that there is none.
+        run.vmi = await run.world.api.create(VIRTUAL_MACHINE_INSTANCES, vmi)
     except ApiError as error:
         run.expectations.creation_observed(run.key)
         run.event(WARNING, names.FAILED_CREATE, f"The VirtualMachineInstance could not be created: {error}")

@@ -53,8 +53,10 @@ class Run:
         self.world.recorder.record(self.original, kind, reason, message)
 
     def pods(self) -> list[Object]:
-        """The pods that the VMI controls, by name."""
+        """The pods that the VMI controls, by name, and the one that was just made."""
         found = self.caches.pods.by(CONTROLLER, uid_of(self.original))
+        if self.pod is not None and uid_of(self.pod) not in {uid_of(one) for one in found}:
+            found.append(self.pod)
         return [one for one in found if namespace_of(one) == self.namespace]
 
     async def delete_pod(self, pod: Object, *, grace_seconds: int | None = None) -> None:

@@ -30,6 +30,8 @@ def test_revision_then_instance_then_status() -> None:
     assert made["metadata"]["finalizers"] == ["kubevirt.io/virtualMachineControllerFinalize"]
     assert made["metadata"]["annotations"]["kubevirt.io/vm-generation"] == "1"
     assert made["metadata"]["labels"] == {"app": "x"}
+    told = output["vmStatusWritten"]
+    assert (told["created"], told["printableStatus"], told["observedGeneration"]) == (True, "Starting", 1)
 
 
 def test_the_cache_is_waited_for() -> None:

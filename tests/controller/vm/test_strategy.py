@@ -76,7 +76,7 @@ def test_only_the_first_request_counts() -> None:
 def test_start_request(strategy: str) -> None:
     output = look(strategy, None, START, runStrategy=strategy)
     assert did(output) == "start"
-    assert output["vmStatusWritten"]["stateChangeRequests"] == [START]
+    assert "stateChangeRequests" not in output["vmStatusWritten"]
 
 
 def test_rerun_on_failure_does_not_start_what_it_has_started_before() -> None:
