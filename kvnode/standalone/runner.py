@@ -17,7 +17,7 @@ from kvnode.standalone.accounting import measure_vm
 from kvnode.standalone.errors import EXIT_EXISTS, EXIT_NOT_FOUND, StandaloneError
 from kvnode.standalone.model import Progress, StartOptions, StopResult, VmInfo
 from kvnode.standalone.start import Starter
-from kvnode.standalone.state import StateDirectory, VmDirectory
+from kvnode.standalone.state import OVERLAID, StateDirectory, VmDirectory
 from kvnode.standalone.stop import stop_vm
 from kvnode.standalone.view import describe, logs
 
@@ -75,17 +75,14 @@ class Runner:
         """
         found = []
         for vm in self._state.all():
-            self._tidy(vm)
-            info = describe(vm)
+            info = self._look(vm)
             if info.running or ended:
                 found.append(info)
         return found
 
     def get(self, name: str) -> VmInfo:
         """Return one VM; raises StandaloneError with EXIT_NOT_FOUND."""
-        vm = self._find(name)
-        self._tidy(vm)
-        return describe(vm)
+        return self._look(self._find(name))
 
     def wait(self, name: str, phases: tuple[str, ...], timeout: float) -> VmInfo:
         """Wait until the VM's phase is one of ``phases`` or it does not run any more; raises
@@ -153,6 +150,15 @@ class Runner:
             raise StandaloneError(
                 f"{vm.title}: {file} is not there (yet)", exit_code=EXIT_NOT_FOUND
             ) from None
+
+    def _look(self, vm: VmDirectory) -> VmInfo:
+        """Return what a VM is, after cleaning up behind it if its processes died."""
+        self._tidy(vm)
+        info = describe(vm)
+        if not info.running and (vm.path / OVERLAID[0]).exists():  # it died between the two lines above
+            self._tidy(vm)
+            info = describe(vm)
+        return info
 
     def _tidy(self, vm: VmDirectory) -> None:
         """Clean up behind a VM unless somebody is at work on it."""
