@@ -103,11 +103,15 @@ endif
 
 .PHONY: test-unit
 test-unit: $(NATIVE_STAMP) ## Run the fast tests, those that one edits against (ARGS=... are pytest's)
-	$(PYTEST) -m "not integration" $(ARGS)
+	$(PYTEST) -m "not integration and not cluster" $(ARGS)
 
 .PHONY: test-integration
 test-integration: setup ## Run the tests that boot guests under libvirt (root or sudo; ARGS=... are pytest's)
 	$(ROOT) $(PYTEST) -p no:cacheprovider -m integration $(ARGS)
+
+.PHONY: test-cluster
+test-cluster: setup ## Run the tests against a real API server (ARGS=... are pytest's)
+	$(PYTEST) -m "cluster and not integration" $(ARGS)
 
 .PHONY: test-fresh
 test-fresh: ## Run `make demo` and `make test` in fresh Debian 12 and 13 roots from a clean clone (root; SUITES=... picks)
@@ -134,6 +138,10 @@ format: $(VENV_STAMP) ## Format the Python sources
 .PHONY: parity
 parity: $(NATIVE_STAMP) ## Score against the whole reference set (REFERENCE=DIR), not below tests/parity_floor.json
 	$(BIN)/python -m tools.parity --reference $(REFERENCE)
+
+.PHONY: reference
+reference: $(NATIVE_STAMP) ## Run the reference's decisions and wire format over the daemons' code (ARGS=groups; REFERENCE=DIR)
+	$(BIN)/python -m tests.reference --dir $(REFERENCE) $(ARGS)
 
 .PHONY: parity-raise
 parity-raise: $(NATIVE_STAMP) ## The same, and raise the floor to the scores reached
