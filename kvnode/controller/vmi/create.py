@@ -101,6 +101,7 @@ async def _create(run: Run, pod: Object) -> None:
     run.pod_expectations.expect_creations(run.key, 1)
     try:
         run.pod = await run.world.api.create(PODS, pod)
+        run.is_pod_new = True
     except ApiError as error:
         run.pod_expectations.creation_observed(run.key)
         message = f"The launcher pod could not be created: {error}"

@@ -33,6 +33,8 @@ class Run:
     pod_expectations: Expectations
     vmi_expectations: Expectations
     claim_expectations: Expectations
+    is_pod_new: bool = False
+    """Whether this pass made the pod."""
 
     @property
     def caches(self) -> Caches:
