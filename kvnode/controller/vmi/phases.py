@@ -78,10 +78,9 @@ def _unprocessed(run: Run, pod: Object | None, error: Error) -> Error:
     phases = [volume_phase(one) for one in run.data_volumes]
     if pod is not None:
         _set(run, Phase.SCHEDULING)
-        if quality := at(pod, "status", "qosClass"):
-            status_of(run.vmi).setdefault(
-                "qosClass", quality
-            )  # known from the start, it needs no write of its own
+        quality = at(pod, "status", "qosClass")
+        if run.is_pod_new and quality:
+            status_of(run.vmi)["qosClass"] = quality  # it needs no write of its own
     elif is_deleting(vmi) or "Failed" in phases:
         _set(run, Phase.FAILED)
     elif is_migration_target(vmi) and not is_target_node_known(vmi):
