@@ -42,12 +42,19 @@ class FreshApi:
         self._written.pop(key, None)
         return False
 
+    def __len__(self) -> int:
+        return len(self._written)
+
     def forget(self, resource: Resource, key: str) -> None:
         """The object is gone."""
         self._written.pop((resource.plural, key), None)
 
     def _note(self, resource: Resource, obj: Object) -> Object:
-        self._written[resource.plural, key_of(obj)] = (uid_of(obj), version_of(obj), self._clock())
+        now, key = self._clock(), (resource.plural, key_of(obj))
+        self._written.pop(key, None)
+        self._written[key] = (uid_of(obj), version_of(obj), now)
+        while now - (oldest := next(iter(self._written.items())))[1][2] >= TTL:
+            del self._written[oldest[0]]
         if self._observe is not None:
             self._observe(resource, obj)
         return obj

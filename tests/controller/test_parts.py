@@ -139,3 +139,16 @@ def test_freshness() -> None:
     asyncio.run(api.replace(VIRTUAL_MACHINES, {**newer, "spec": changed["spec"]}))
     another = {**old, "metadata": {**old["metadata"], "uid": "another"}}
     assert not api.is_stale(VIRTUAL_MACHINES, another)
+
+
+def test_freshness_forgets_what_is_old() -> None:
+    now = 0.0
+    server = RecordingServer([], "2030-01-01T00:00:00Z")
+    api = FreshApi(server, lambda: now)
+    for number in range(3):
+        now = number * TTL * 0.6
+        machine = vm()
+        machine["metadata"]["name"] = f"vm-{number}"
+        server.put(VIRTUAL_MACHINES, machine)
+        asyncio.run(api.replace(VIRTUAL_MACHINES, machine))
+    assert len(api) == 2
