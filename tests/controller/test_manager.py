@@ -11,7 +11,7 @@ import pytest
 
 from kvnode.controller.manager import Manager
 from kvnode.kube.client import Client
-from kvnode.kube.errors import ApiError, NotFound
+from kvnode.kube.errors import ApiError, Conflict, NotFound
 from kvnode.kube.objects import Object, timestamp, utc_now
 from kvnode.kube.resources import PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from tests.cluster.cluster import Cluster
@@ -100,21 +100,26 @@ class Played:
         target = {"apiVersion": "v1", "kind": "Node", "name": "node01"}
         binding = {"metadata": {"name": name, "namespace": self.namespace}, "target": target}
         await self.client.create(PODS, binding, subresource="binding")
+        await eventually(lambda: self._run_pod(name))
+
+    async def _run_pod(self, name: str) -> bool:
         pod = await self.client.get(PODS, name, self.namespace)
         running = {"state": {"running": {}}, "ready": True, "started": True}
-        names = [one["name"] for one in pod["spec"]["containers"]]
         ordinary = {"image": "x", "imageID": "x", "restartCount": 0, **running}
         held = pod["status"].get("conditions") or []
-        status = {
+        pod["status"] |= {
             "phase": "Running",
-            "containerStatuses": [{"name": one, **ordinary} for one in names],
+            "containerStatuses": [{"name": one["name"], **ordinary} for one in pod["spec"]["containers"]],
             "conditions": [
                 *(one for one in held if one["type"] != "Ready"),
                 {"type": "Ready", "status": "True"},
             ],
         }
-        pod["status"] |= status
-        await self.client.replace(PODS, pod, subresource="status")
+        try:
+            await self.client.replace(PODS, pod, subresource="status")
+        except Conflict:
+            return False  # the controllers wrote a condition meanwhile
+        return True
 
     async def become(self, phase: str) -> None:
         """Be the node's agent: the domain is in that phase."""
