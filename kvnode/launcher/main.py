@@ -28,6 +28,9 @@ from kvnode.virt.errors import VirtError
 #: machine.
 CONNECT_SECONDS = 60.0
 
+#: How often a domain is brought up anew when the daemon died over it.
+BRING_UP_ATTEMPTS = 3
+
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser; options that KubeVirt's launcher has too are named as there."""
@@ -98,10 +101,7 @@ class Launcher:
         prepare.run_steps(self._vmi())
         connection = Connection(programs.uri, mailbox.on_lifecycle, mailbox.on_closed)
         self._connection = connection
-        connection.open(CONNECT_SECONDS)
-        domain = Domain(connection, self._status.domain)
-        domain.define(self._adapted(connection))
-        domain.start()
+        domain = self._bring_up(connection)
         self._record_pids()
         self._status.enter(RUNNING)
         logger.info("the guest runs")
@@ -115,6 +115,23 @@ class Launcher:
             self._connection.close()
         for daemon in self._daemons.values():
             daemon.stop()
+
+    def _bring_up(self, connection: Connection) -> Domain:
+        """Define and start the domain. When the libvirt daemon dies over it, its successor is asked again."""
+        domain = Domain(connection, self._status.domain)
+        for attempt in range(BRING_UP_ATTEMPTS):
+            try:
+                connection.reopen(CONNECT_SECONDS)
+                if attempt == 0 or not domain.state().active:
+                    domain.define(self._adapted(connection))
+                    domain.start()
+            except VirtError as error:
+                if attempt == BRING_UP_ATTEMPTS - 1 or connection.answers():
+                    raise
+                logger.warning("the libvirt daemon went away (%s); asking its successor", error)
+            else:
+                break
+        return domain
 
     def _vmi(self) -> Mapping[str, Any]:
         try:

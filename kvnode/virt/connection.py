@@ -87,6 +87,14 @@ class Connection:
             raise VirtError("talking to libvirt", "there is no connection")
         return self._raw
 
+    def answers(self) -> bool:
+        """Tell whether the daemon at the other end still answers."""
+        try:
+            self.raw.getLibVersion()
+        except (libvirt.libvirtError, VirtError):
+            return False
+        return True
+
     def versions(self) -> Versions:
         """Return the versions of the daemon's libvirt and of the QEMU that it runs."""
         try:
