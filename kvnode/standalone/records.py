@@ -52,8 +52,9 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in ``path``; None when it is absent, unreadable, no object or absurdly large."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(_LARGEST + 1)
+        # Not even a FIFO keeps whoever opens it so waiting: it reads as empty.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+            raw = file.read(_LARGEST + 1) or b""
         value = json.loads(raw) if len(raw) <= _LARGEST else None
     except (OSError, ValueError, RecursionError):
         return None

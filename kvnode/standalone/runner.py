@@ -111,7 +111,7 @@ class Runner:
             if vm.process() is not None:
                 raise StandaloneError(f"{vm.title} runs: stop it first", exit_code=EXIT_EXISTS)
             shutil.rmtree(vm.path, ignore_errors=True)
-        (self._state.vms / f"{vm.domain}.lock").unlink(missing_ok=True)
+            (self._state.vms / f"{vm.domain}.lock").unlink(missing_ok=True)
 
     def memory(self, name: str) -> MemoryReport:
         """Measure a running VM's processes against its request; raises EXIT_FAILED when it does not run."""

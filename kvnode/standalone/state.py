@@ -119,18 +119,17 @@ class StateDirectory:
         more.
         """
         end = time.monotonic() + wait
-        with (self.vms / f"{vm.domain}.lock").open("w", encoding="ascii") as file:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() >= end:
-                        raise StandaloneError(
-                            f"{vm.title} is being started or stopped by another kvnode", exit_code=EXIT_EXISTS
-                        ) from None
-                    time.sleep(0.05)
+        path = self.vms / f"{vm.domain}.lock"
+        while (descriptor := _locked(path)) is None:
+            if time.monotonic() >= end:
+                raise StandaloneError(
+                    f"{vm.title} is being started or stopped by another kvnode", exit_code=EXIT_EXISTS
+                )
+            time.sleep(0.05)
+        try:
             yield
+        finally:
+            os.close(descriptor)
 
     @contextmanager
     def building(self, vm: VmDirectory) -> Iterator[Path]:
@@ -160,7 +159,7 @@ class StateDirectory:
         _keep_logs(vm)
         for part in (*OVERLAID, "passwd", "group"):
             _remove(vm.path / part)
-        (vm.path / records.LAUNCHER_PID).unlink(missing_ok=True)
+        _remove(vm.path / records.LAUNCHER_PID)
 
 
 def kill(process: records.Process) -> None:
@@ -171,6 +170,25 @@ def kill(process: records.Process) -> None:
         if time.monotonic() > end:
             raise StandaloneError(f"process {process.pid} does not die", exit_code=EXIT_ENVIRONMENT)
         time.sleep(0.01)
+
+
+def _locked(path: Path) -> int | None:
+    """Return a descriptor that holds the lock; None when another holds it. Raises OSError."""
+    # What lies there in the lock's place is neither followed nor changed.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever forgets a VM removes its lock: one that nobody else would find holds nothing off.
+        if os.path.samestat(os.fstat(descriptor), path.lstat()):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
 
 
 def _orphaned(vm: VmDirectory, process: records.Process) -> bool:

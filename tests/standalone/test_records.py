@@ -40,6 +40,11 @@ def test_damaged_files_are_none(tmp_path: Path, content: bytes) -> None:
     assert records.read_json(tmp_path) is None
 
 
+def test_a_fifo_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "f.json")
+    assert records.read_json(tmp_path / "f.json") is None
+
+
 def test_a_process_lives_until_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     with subprocess.Popen(["sleep", "60"]) as process:

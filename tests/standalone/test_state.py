@@ -193,3 +193,29 @@ def test_titles() -> None:
     assert VmDirectory(Path("/v"), "default", "a").title == "a"
     assert VmDirectory(Path("/v"), "team", "a").title == "team/a"
     assert describe(VmDirectory(Path("/nowhere"), "team", "a")).phase == "Unknown"
+
+
+def test_a_link_in_the_locks_place_is_not_followed(state: StateDirectory, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    vm = ended_vm(state)
+    (state.vms / f"{vm.domain}.lock").symlink_to(precious)
+    with pytest.raises(OSError, match=r"default_old\.lock"), state.lock(vm):
+        pass
+    assert precious.read_text() == "kept"
+
+
+def test_a_lock_whose_file_was_removed_holds_nobody_off(state: StateDirectory) -> None:
+    vm = ended_vm(state)
+    with state.lock(vm):
+        (state.vms / f"{vm.domain}.lock").unlink()
+        with state.lock(vm), pytest.raises(StandaloneError), state.lock(vm):
+            pass
+
+
+def test_a_directory_in_the_place_of_a_record_is_cleaned_up(state: StateDirectory) -> None:
+    vm = ended_vm(state)
+    (vm.path / records.LAUNCHER_PID).unlink()
+    (vm.path / records.LAUNCHER_PID / "inside").mkdir(parents=True)
+    Runner(state.path).forget("old")
+    assert list(state.vms.iterdir()) == []
