@@ -82,6 +82,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code; whatever goes wrong is told in one line on standard
     error.
     """
+    _open_missing_streams()
     try:
         answer = cli.main(args=list(arguments), prog_name="kvnode", standalone_mode=False)
         sys.stdout.flush()
@@ -100,7 +101,19 @@ def run(arguments: Sequence[str]) -> int:
     return answer if isinstance(answer, int) else exitcodes.OK
 
 
+def _open_missing_streams() -> None:
+    """Give the command the standard streams that it was started without (``<&-``): nothing is in or comes of
+    them.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
 def _usage(error: click.UsageError) -> int:
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        click.echo(error.format_message(), err=True)
+        return exitcodes.USAGE
     path = error.ctx.command_path if error.ctx else "kvnode"
     complain(f"{error.format_message().rstrip('.')} (see `{path} --help`)")
     return exitcodes.USAGE

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kvnode.cli import options, output, pure
-from kvnode.cli.manifests import Manifest, read_mapping
+from kvnode.cli.manifests import Manifest
 from kvnode.cli.nodecontext import stand_in
 
 
@@ -46,7 +46,7 @@ def command(
       kubectl get vmi demo -o yaml | kvnode convert --raw -
     """
     settings = options.load_config(config)
-    context: Mapping[str, Any] = read_mapping(context_file, "the converter's context") if context_file else {}
+    context = options.load_context(context_file)
     manifests = pure.read_and_tell(files)
     domains = [(m, _convert(m, arch, settings, context, raw)) for m in manifests]
     if form == "xml":

@@ -10,7 +10,7 @@ import click
 from kvnode.cli import exitcodes, options, output, pure
 from kvnode.cli.errors import CliError, one_line
 from kvnode.cli.explain import node_context, shown_path
-from kvnode.cli.manifests import Manifest, read_mapping
+from kvnode.cli.manifests import Manifest
 
 if TYPE_CHECKING:
     from kvnode.provenance.comparison import Change, Comparison
@@ -59,7 +59,7 @@ def command(
       kvnode diff old.yaml new.yaml -o json | jq '.[].needsRestart'
     """
     settings = options.load_config(config)
-    context: Mapping[str, Any] = read_mapping(context_file, "the converter's context") if context_file else {}
+    context = options.load_context(context_file)
     compared = [(pair, _compare(pair, arch, settings, context, raw)) for pair in _pairs(running, wanted)]
     if form == "text":
         for pair, comparison in compared:

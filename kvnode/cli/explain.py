@@ -11,7 +11,7 @@ import click
 
 from kvnode.cli import options, output, pure
 from kvnode.cli.errors import one_line
-from kvnode.cli.manifests import Manifest, read_mapping
+from kvnode.cli.manifests import Manifest
 from kvnode.cli.nodecontext import stand_in
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def command(
       kvnode explain vm.yaml -o json | jq '.[].lines[] | select(.sources[0].kind == "default")'
     """
     settings = options.load_config(config)
-    context: Mapping[str, Any] = read_mapping(context_file, "the converter's context") if context_file else {}
+    context = options.load_context(context_file)
     explained = []
     for manifest in pure.read_and_tell(files):
         vmi = manifest.vmi if raw else pure.admitted(manifest, arch, settings)

@@ -104,8 +104,12 @@ def read_mapping(name: str, what: str) -> dict[str, Any]:
     return value
 
 
-def read(names: Sequence[str]) -> tuple[list[Manifest], list[LeftOut]]:
+def read(
+    names: Sequence[str], failures: list[CliError] | None = None
+) -> tuple[list[Manifest], list[LeftOut]]:
     """The virtual machines in these files, and what else was in them.
+
+    With ``failures`` a file that cannot be read stops nothing: its error is appended there.
 
     Raises:
         CliError: a file cannot be read, or none holds a virtual machine.
@@ -115,18 +119,25 @@ def read(names: Sequence[str]) -> tuple[list[Manifest], list[LeftOut]]:
     found: list[Manifest] = []
     others: list[LeftOut] = []
     for name in names:
-        text, shown = read_text(name)
-        for source, document in _sources(shown, load_all(text, shown)):
-            entry = _classify(source, document)
-            if isinstance(entry, Manifest):
-                found.append(entry)
-            else:
-                others.append(entry)
-    if not found:
+        try:
+            entries = _read_one(name)
+        except CliError as error:
+            if failures is None:
+                raise
+            failures.append(error)
+            continue
+        found += [entry for entry in entries if isinstance(entry, Manifest)]
+        others += [entry for entry in entries if isinstance(entry, LeftOut)]
+    if not found and not failures:
         held = f": it holds {', '.join(other.what for other in others)}" if others else ": it is empty"
         files = ", ".join("<stdin>" if name == "-" else name for name in names)
         raise CliError(f"no {VMI} or {VM} there{held}", source=files)
     return found, others
+
+
+def _read_one(name: str) -> list[Manifest | LeftOut]:
+    text, shown = read_text(name)
+    return [_classify(source, document) for source, document in _sources(shown, load_all(text, shown))]
 
 
 def _sources(shown: str, documents: list[Document]) -> Iterator[tuple[str, Document]]:

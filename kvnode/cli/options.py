@@ -137,15 +137,40 @@ def load_config(name: str | None) -> Mapping[str, Any] | None:
     if name is None:
         return None
     value = read_mapping(name, "a KubeVirt object, or its spec.configuration")
-    if value.get("kind") != "KubeVirt":
-        return value
-    spec = value.get("spec") or {}
-    configuration = spec.get("configuration") if isinstance(spec, dict) else None
-    if configuration is None:
+    configuration: Any = value
+    if "kind" in value:
+        if value["kind"] != "KubeVirt":
+            raise CliError(
+                "must be KubeVirt, or left out above a mere configuration", source=name, field="kind"
+            )
+        spec = value.get("spec") or {}
+        configuration = spec.get("configuration") if isinstance(spec, dict) else None
+        if configuration is None:
+            configuration = {}
+    from kvnode.spec.config import ClusterConfig  # noqa: PLC0415 - only where there is one
+
+    try:
+        ClusterConfig.of(configuration)
+    except ValueError as error:
+        message, field = getattr(error, "message", str(error)), getattr(error, "field", "")
+        raise CliError(message, source=name, field=field) from None
+    checked: Mapping[str, Any] = configuration
+    return checked
+
+
+def load_context(name: str | None) -> Mapping[str, Any]:
+    """The converter's context in a file, which the converter has found well-formed; empty for None."""
+    if name is None:
         return {}
-    if not isinstance(configuration, dict):
-        raise CliError("must be an object", source=name, field="spec.configuration")
-    return configuration
+    context = read_mapping(name, "the converter's context")
+    import kvnode  # noqa: PLC0415 - the native core
+
+    try:
+        kvnode.ConverterContext(context)
+    except ValueError as error:
+        message, field = getattr(error, "message", str(error)), getattr(error, "field", "")
+        raise CliError(message, source=name, field=field) from None
+    return context
 
 
 def parse_images(pairs: tuple[str, ...]) -> dict[str, Path]:

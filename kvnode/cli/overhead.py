@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,12 +14,23 @@ from kvnode.cli.manifests import Manifest
 if TYPE_CHECKING:
     from kvnode.spec.overhead import Term
 
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{0,18})?")
+
+
+def _factor(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    """The ratio, refused where the cluster's own setting would be passed over."""
+    if text is not None and not _DECIMAL.fullmatch(text):
+        raise click.BadParameter(f"{text!r} must be a number such as 1.5")
+    return text
+
 
 @click.command("overhead")
 @options.files
 @options.architecture
 @options.cluster_config
-@click.option("--ratio", metavar="FACTOR", help="additionalGuestMemoryOverheadRatio, such as 1.5.")
+@click.option(
+    "--ratio", metavar="FACTOR", callback=_factor, help="additionalGuestMemoryOverheadRatio, such as 1.5."
+)
 @click.option("--explain", is_flag=True, help="Show each term of the sum.")
 @options.raw
 @options.form("text", "json", "yaml", default="text")

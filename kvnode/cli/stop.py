@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 WORDS = {
     "shutdown": "shut down",
     "destroyed": "was ended",
-    "not-running": "was not running",
 }
 
 
@@ -79,5 +78,8 @@ def command(
 
 
 def _sentence(result: StopResult) -> str:
-    message = f": {one_line(result.message)}" if result.message else ""
-    return f"{result.namespace}/{result.name} {WORDS[result.outcome]} after {result.seconds:.1f} s{message}"
+    message = one_line(result.message)
+    vm = f"{result.namespace}/{result.name}"
+    if result.outcome == "not-running":
+        return f"{vm} was not running" + (f", since {message}" if message else "")
+    return f"{vm} {WORDS[result.outcome]} after {result.seconds:.1f} s" + (f": {message}" if message else "")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kvnode.cli import exitcodes, options, output, pure
+from kvnode.cli.app import complain
 from kvnode.cli.errors import CliError, one_line
 from kvnode.cli.manifests import Manifest, read
 
@@ -57,7 +58,10 @@ def command(
       kvnode validate --strict -o json vms/*.yaml
     """
     settings = options.load_config(config)
-    manifests, others = read(files)
+    failures: list[CliError] = []
+    manifests, others = read(files, failures)
+    for failure in failures:
+        complain(failure.line())
     pure.tell_left_out(others)
     verdicts = [_examine(manifest, arch, settings, raw) for manifest in manifests]
     if strict:
@@ -68,6 +72,8 @@ def command(
             _print(verdict)
     else:
         output.emit([verdict.as_dict() for verdict in verdicts], form)
+    if failures:
+        return failures[0].code
     return exitcodes.FAILED if any(verdict.errors for verdict in verdicts) else exitcodes.OK
 
 

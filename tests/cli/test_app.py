@@ -67,6 +67,32 @@ def test_usage_errors_are_one_line(kvnode: Kvnode, arguments: list[str], start: 
     assert line.endswith(end)
 
 
+def test_no_verb_shows_the_help(kvnode: Kvnode) -> None:
+    result = kvnode()
+    assert (result.code, result.out) == (exitcodes.USAGE, "")
+    assert result.lines[0] == "Usage: kvnode [OPTIONS] COMMAND [ARGS]..."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        ("convert - <&-", exitcodes.FAILED, "kvnode: <stdin>: no VirtualMachineInstance"),
+        ("completion bash >&-", exitcodes.OK, ""),
+        ("fly 2>&-", exitcodes.USAGE, ""),
+    ],
+)
+def test_a_closed_standard_stream_is_an_empty_one(arguments: str, code: int, text: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m kvnode.cli {arguments}', sys.executable],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert done.stderr.decode().startswith(text)
+    assert done.stderr.count(b"\n") == bool(text)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_call_kvnode(shell: str) -> None:
     done = run("completion", shell)

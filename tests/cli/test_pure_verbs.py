@@ -255,3 +255,51 @@ def test_no_libvirt_no_psutil_and_no_tables_are_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+# --- what is wrong elsewhere than in a manifest -----------------------------------------------------
+
+
+def test_validate_goes_on_behind_a_file_that_cannot_be_read(kvnode: Kvnode, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff")
+    result = kvnode("validate", str(tmp_path / "absent"), str(tmp_path / "binary"), DEMO)
+    assert result.code == exitcodes.NOT_FOUND
+    assert result.out == f"{DEMO}: VirtualMachineInstance default/demo: valid\n"
+    assert [line.rpartition(": ")[2] for line in result.lines] == ["no such file", "byte 0 is wrong"]
+
+
+@pytest.mark.parametrize("verb", [("convert",), ("explain",), ("diff", DEMO)])
+def test_an_error_in_the_context_names_its_file(
+    kvnode: Kvnode, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    (tmp_path / "node.yaml").write_text("cpuSet: [-1]")
+    result = kvnode(*verb, DEMO, "--context", str(tmp_path / "node.yaml"))
+    assert result.code == exitcodes.FAILED
+    (line,) = result.lines
+    assert line.startswith(f"kvnode: {tmp_path}/node.yaml: context.cpuSet[0]: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("developerConfiguration: 1", "spec.configuration.developerConfiguration"),
+        ("{kind: KubeVirt, spec: {configuration: []}}", "spec.configuration"),
+        ("kind: Pod", "kind"),
+    ],
+)
+def test_an_error_in_the_configuration_names_its_file(
+    kvnode: Kvnode, tmp_path: Path, text: str, field: str
+) -> None:
+    (tmp_path / "kv.yaml").write_text(text)
+    result = kvnode("overhead", DEMO, "--config", str(tmp_path / "kv.yaml"))
+    assert result.code == exitcodes.FAILED
+    (line,) = result.lines
+    assert line.startswith(f"kvnode: {tmp_path}/kv.yaml: {field}: ")
+
+
+@pytest.mark.parametrize("ratio", ["", "much", "nan", "inf", "1e999", "-1", "1,5"])
+def test_a_ratio_that_is_no_number_is_refused(kvnode: Kvnode, ratio: str) -> None:
+    result = kvnode("overhead", DEMO, "--ratio", ratio)
+    assert result.code == exitcodes.USAGE
+    (line,) = result.lines
+    assert "must be a number such as 1.5" in line
