@@ -63,7 +63,7 @@ quantities = st.builds(
 
 
 def is_beyond_int64(text) -> bool:
-    """A decimal amount that no int64 holds: the reference wraps around (as does Quantity), the converter refuses."""
+    """A decimal amount that no int64 holds: the reference and Quantity wrap around, convert refuses."""
     number = re.fullmatch(r"[+-]?(\d*\.?\d*)(?:([numkMGTPE]?)|[eE]([+-]?\d+))", text)
     if not number or not number[1].strip("."):
         return False
