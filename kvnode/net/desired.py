@@ -149,7 +149,9 @@ def _bridge(request: Request, status: Status, name: str, position: int) -> list[
     """The guest's tap and the pod's interface are ports of a bridge; a dummy keeps the pod's addresses."""
     network = request.network(str(request.interfaces[position].get("name")))
     key, nic, bridge = network["name"], names.nic(name), names.bridge(name)
-    pod = status.link(nic) or status.link(name) or PodLink(0, "", "", "", "", 0)
+    renamed = status.link(nic)
+    # Once it is on the bridge, the dummy in its place has what it had.
+    pod = status.link(name) or renamed or PodLink(0, "", "", "", "", 0)
     own = (IPv4Interface(f"{_BRIDGE_ADDRESS}{position}/32"),) if first_global(pod.ipv4) else None
     return [
         WantedLink(bridge, key, BRIDGE, UP, ipv4=own),
@@ -157,7 +159,7 @@ def _bridge(request: Request, status: Status, name: str, position: int) -> list[
             nic,
             key,
             state=UP,
-            index=pod.index,
+            index=(renamed or pod).index,
             copy_mac_from=bridge,
             controller=bridge,
             ipv4=(),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any
 
+from kvnode.net import names
 from kvnode.net.cache import Cache, PodInterface
 from kvnode.net.desired import Request, is_absent, missing, unbound
 from kvnode.net.errors import NetError
@@ -37,7 +38,9 @@ def discover(request: Request, status: Status, cache: Cache) -> None:
             # The guest cannot have the pod's IPv6 address: nobody tells it of one.
             link = replace(link, ipv6=())
             _store(request, cache, interface, link)
-            cache.write_lease(name, _lease(request, status, interface, link))
+            # Of an interface that is on its bridge already, what was written then holds: its routes are gone.
+            if status.link(names.nic(name)) is None:
+                cache.write_lease(name, _lease(request, status, interface, link))
         elif interface.get("masquerade") is not None or (
             interface.get("passtBinding") is not None and interface.get("binding") is None
         ):

@@ -109,6 +109,7 @@ class Kernel:
                         table,
                         message.get_attr("RTA_PRIORITY") or 0,
                         ipaddress.ip_address(source) if source else None,
+                        message["proto"],
                     )
                 )
         return found
@@ -224,7 +225,11 @@ class Kernel:
 
     def add_route(self, link: Found, route: PodRoute) -> None:
         """Add a route."""
-        more: dict[str, Any] = {"family": _FAMILIES[route.destination.version], "table": route.table}
+        more: dict[str, Any] = {
+            "family": _FAMILIES[route.destination.version],
+            "table": route.table,
+            "proto": route.protocol,
+        }
         if route.gateway is not None:
             more["gateway"] = str(route.gateway)
         else:

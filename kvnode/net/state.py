@@ -56,6 +56,8 @@ class PodRoute:
     table: int = MAIN_TABLE
     priority: int = 0
     source: IPv4Address | IPv6Address | None = None
+    protocol: int = 0
+    """Who made it: 2 the kernel, 3 and above someone else (``rtnetlink(7)``)."""
 
 
 @dataclass(frozen=True)

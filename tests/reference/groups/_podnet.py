@@ -150,7 +150,8 @@ def _names(row: dict[str, Any]) -> Outcome:
     network = {"name": row["network"], **({"multus": {}} if row["secondary"] else {"pod": {}})}
     # The pod's own interface has the name that the VMI's status tells of.
     statuses = [{"name": row["network"], "podInterfaceName": row["pod_interface"]}]
-    found = names.scheme([network], statuses, ordinal=False)[row["network"]]
+    ordinal = names.has_ordinals([row["pod_interface"]])
+    found = names.scheme([network], statuses, ordinal=ordinal)[row["network"]]
     got = {
         "pod_interface": found,
         "bridge": names.bridge(found),
