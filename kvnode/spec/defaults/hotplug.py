@@ -28,7 +28,7 @@ def prepare_hotplug(spec: dict[str, Any], config: ClusterConfig) -> None:
     memory = spec["domain"]["memory"]
     if "maxGuest" not in memory:
         most = _max_guest(memory, config)
-        if most is not None and _can_plug_memory(spec, most):
+        if most is not None and plugging_fault(spec, most) is None:
             memory["maxGuest"] = str(most)
 
 
@@ -56,16 +56,30 @@ def _max_guest(memory: dict[str, Any], config: ClusterConfig) -> Quantity | None
     return Quantity.from_bytes(most) if abs(most) < 2**63 else None
 
 
-def _can_plug_memory(spec: dict[str, Any], most: Quantity) -> bool:
-    """Whether the VM can take pluggable memory at all (``pkg/liveupdate/memory/memory.go:56-99``)."""
+def plugging_fault(spec: dict[str, Any], most: Quantity) -> str | None:
+    """Why a VM cannot take memory plugged in up to `most`; None if it can
+    (``pkg/liveupdate/memory/memory.go:56-99``).
+    """
     domain = spec["domain"]
-    cpu, memory = domain["cpu"], domain["memory"]
-    if spec["architecture"] != "amd64" or "guest" not in memory:
-        return False
-    if "realtime" in cpu or "guestMappingPassthrough" in cpu.get("numa", ()) or "launchSecurity" in domain:
-        return False
+    cpu, memory = domain.get("cpu", {}), domain.get("memory", {})
+    if "guest" not in memory:
+        return "memory.guest must be set"
+    for what, there in (
+        ("cpu.realtime", "realtime" in cpu),
+        ("cpu.numa.guestMappingPassthrough", "guestMappingPassthrough" in cpu.get("numa", ())),
+        ("launchSecurity", "launchSecurity" in domain),
+    ):
+        if there:
+            return f"no memory is plugged into a VM with {what}"
+    if spec["architecture"] != "amd64":
+        return "memory is plugged on amd64 alone"
     gigantic = memory.get("hugepages", {}).get("pageSize") == "1Gi"
     block = GIGANTIC_BLOCK if gigantic else BLOCK
     guest = Quantity(memory["guest"])
-    aligned = guest.value % block == 0 and most.value % block == 0
-    return guest <= most and aligned and guest.value >= SMALLEST_GUEST
+    if guest > most:
+        return "memory.guest must not be more than memory.maxGuest"
+    if guest.value % block or most.value % block:
+        return f"memory.guest and memory.maxGuest must be multiples of {'1Gi' if gigantic else '2Mi'}"
+    if guest.value < SMALLEST_GUEST:
+        return "memory.guest must be at least 1Gi"
+    return None

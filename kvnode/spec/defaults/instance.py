@@ -135,7 +135,7 @@ def _annotate(vmi: dict[str, Any], config: ClusterConfig) -> None:
     """Metadata and status that the mutating webhook adds (``vmi-mutator.go:54-93``)."""
     spec = vmi["spec"]
     annotations = vmi["metadata"].get("annotations") or {}
-    if _has_pcie_hotplug(spec):
+    if has_pcie_hotplug(spec):
         annotations.setdefault(names.PCI_TOPOLOGY_VERSION_ANNOTATION, names.PCI_TOPOLOGY_VERSION_V3)
     if "tdx" in spec["domain"].get("launchSecurity", ()) and config.qgs_socket_path:
         annotations[names.QGS_SOCKET_PATH_ANNOTATION] = config.qgs_socket_path
@@ -147,7 +147,7 @@ def _annotate(vmi: dict[str, Any], config: ClusterConfig) -> None:
         vmi["status"]["runtimeUser"] = NON_ROOT_USER
 
 
-def _has_pcie_hotplug(spec: Mapping[str, Any]) -> bool:
+def has_pcie_hotplug(spec: Mapping[str, Any]) -> bool:
     """Whether the machine has PCIe root ports to plug devices into (``defaults.go:382-397``)."""
     machine = spec["domain"]["machine"]["type"]
     return spec["architecture"] in ("amd64", "arm64", "") and ("q35" in machine or machine.startswith("virt"))

@@ -37,7 +37,7 @@ __all__ = ["validate", "warnings"]
 _KIND = "VirtualMachineInstance"
 _API_VERSIONS = ("kubevirt.io/v1", "kubevirt.io/v1alpha3")
 
-_RULES = (
+RULES = (
     *instance.RULES,
     *memory.RULES,
     *cpu.RULES,
@@ -53,6 +53,7 @@ _RULES = (
     *scheduling.RULES,
     *security.RULES,
 )
+"""The rules for a new VMI, each of which leaves its causes in the review that it is given."""
 
 
 def validate(
@@ -79,8 +80,8 @@ def validate(
     document, _, causes = _read(vmi)
     if causes:
         return causes
-    review = Review(document, architecture, cluster, _pr_enabled(config, cluster))
-    for rule in _RULES:
+    review = Review(document, architecture, cluster, pr_enabled(config, cluster))
+    for rule in RULES:
         rule(review)
     return review.causes
 
@@ -105,7 +106,7 @@ def warnings(
     document, reader, causes = _read(vmi)
     if causes:
         return []
-    review = Review(document, architecture, cluster, _pr_enabled(config, cluster))
+    review = Review(document, architecture, cluster, pr_enabled(config, cluster))
     for rule in hypervisor.RULES:
         rule(review)
     return review.causes + reader.ignored
@@ -126,7 +127,7 @@ def _read(vmi: object) -> tuple[dict[str, Any], SchemaReader, list[Cause]]:
     return document, reader, causes
 
 
-def _pr_enabled(config: object, cluster: ClusterConfig) -> bool:
+def pr_enabled(config: object, cluster: ClusterConfig) -> bool:
     """Whether the cluster has SCSI persistent reservation (`pkg/virt-config/virt-config.go:578`)."""
     section = config.get("persistentReservationConfiguration") if isinstance(config, Mapping) else None
     enabled = section.get("enabled") if isinstance(section, Mapping) else None

@@ -7,7 +7,7 @@ from kvnode.spec.validation.names import dns_label_fault, dns_subdomain_fault
 from kvnode.spec.validation.review import Json, Review
 from kvnode.spec.validation.syntax import byte_length, is_ip
 
-_RESERVED_LABELS = frozenset(
+RESERVED_LABELS = frozenset(
     {
         "kubevirt.io/created-by",
         "kubevirt.io/migrationJobUID",
@@ -17,6 +17,7 @@ _RESERVED_LABELS = frozenset(
         "kubevirt.io/install-strategy",
     }
 )
+"""Labels of a VMI that KubeVirt's own components alone set and change."""
 _EVICTION_STRATEGIES = ("None", "LiveMigrate", "LiveMigrateIfPossible", "External")
 _IO_THREADS_POLICIES = ("shared", "auto", "supplementalPool")
 _ARCHITECTURES = ("amd64", "arm64", "s390x")
@@ -26,7 +27,7 @@ _MOST_NAMESERVERS, _MOST_SEARCHES, _MOST_SEARCH_BYTES = 3, 6, 256
 
 def check_metadata(review: Review) -> None:
     """Labels that are KubeVirt's own, annotations with a gate (vmi-create-admitter.go:1246)."""
-    reserved = sorted(_RESERVED_LABELS.intersection(review.metadata.get("labels", {})))
+    reserved = sorted(RESERVED_LABELS.intersection(review.metadata.get("labels", {})))
     if reserved:
         message = f"has {', '.join(reserved)}, which KubeVirt alone sets: remove them"
         review.causes.append(Cause("metadata.labels", NOT_SUPPORTED, message))
