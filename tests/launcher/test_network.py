@@ -158,4 +158,11 @@ def test_what_is_missing_is_named(pod: Namespace, tmp_path: Path) -> None:
         assert f"vif-cache-{RED}.json" in str(complaint)
     pod.run("ip", "link", "del", RED)
     with launched(pod, tmp_path, vmi(), red="tap") as complaint:
-        assert complaint == "error: network red: its interface is not in the pod"
+        assert complaint == f"error: network red: the pod has no interface {RED} or net1"
+
+
+def test_a_bridged_interface_whose_nic_is_gone_is_named(pod: Namespace, tmp_path: Path) -> None:
+    leave_cache(tmp_path, "02:00:00:00:00:88")
+    pod.run("ip", "link", "del", names.nic(RED))
+    with launched(pod, tmp_path, vmi(), red="tap") as complaint:
+        assert complaint == f"error: network red: the pod has no interface {names.nic(RED)}"

@@ -13,8 +13,8 @@ import libvirt
 from kvnode.launcher.log import logger
 from kvnode.launcher.manager.disks import LIVE_AND_CONFIG, detach
 from kvnode.launcher.manager.instance import Instance
-from kvnode.launcher.manager.network import hashed_name, tap_name
 from kvnode.launcher.manager.xml import name_of, replace_child, target_of, text
+from kvnode.net import names
 
 
 def networks_to_plug(vmi: Instance, live: ET.Element) -> list[str]:
@@ -69,7 +69,7 @@ def absent(vmi: Instance, live: ET.Element) -> Iterator[ET.Element]:
         network = networks.get(wanted["name"])
         if wanted.get("state") != "absent" or network is None:
             continue
-        tap = tap_name(hashed_name(wanted["name"]), network)
+        tap = names.tap(names.hashed(wanted["name"]), network)
         for interface in live.iterfind("devices/interface"):
             if name_of(interface) == wanted["name"] and target_of(interface) == tap:
                 yield interface

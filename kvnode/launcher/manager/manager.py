@@ -18,13 +18,13 @@ from kvnode.launcher.manager.lifecycle import Lifecycle
 from kvnode.launcher.manager.memory import memory_report
 from kvnode.launcher.manager.memory_dump import MemoryDumper
 from kvnode.launcher.manager.metadata import MetadataCache
-from kvnode.launcher.manager.network import PodNetwork
 from kvnode.launcher.manager.options import ManagerOptions
 from kvnode.launcher.manager.screenshot import take_screenshot
 from kvnode.launcher.manager.statistics import Statistics
 from kvnode.launcher.manager.steps import Steps
 from kvnode.launcher.manager.sync import Synchronizer
 from kvnode.launcher.manager.unsupported import Unsupported
+from kvnode.launcher.network import PodNetwork
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
 from kvnode.virt.connection import Connection
 

@@ -18,10 +18,10 @@ from kvnode.launcher.manager import disks, growth, hardware, image_volumes, inte
 from kvnode.launcher.manager.errors import NotSupportedError
 from kvnode.launcher.manager.host import Host
 from kvnode.launcher.manager.instance import Instance
-from kvnode.launcher.manager.network import PodNetwork
 from kvnode.launcher.manager.statistics import Statistics
 from kvnode.launcher.manager.steps import Steps
 from kvnode.launcher.manager.xml import name_of, parse, target_of, text
+from kvnode.launcher.network import PodNetwork
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
 from kvnode.virt.adapt import adapt
 
@@ -96,7 +96,7 @@ class Synchronizer:
         await host.work(self._steps.before_define, vmi)
         made = copy.deepcopy(wanted)
         if self._network is not None:
-            await self._network.plug(vmi, made, attachments, _present_networks(vmi))
+            await self._network.plug(vmi.data, made, attachments)
         await host.work(growth.grow_images, vmi, made)
         xml = await host.work(self._steps.set_modes, text(made))
         domain = await host.call(self._define_domain, vmi, xml)
@@ -170,7 +170,7 @@ class Synchronizer:
         if new:
             wanted = copy.deepcopy(wanted)
             if self._network is not None:
-                await self._network.plug(vmi, wanted, attachments, new)
+                await self._network.plug(vmi.data, wanted, attachments, new)
         await self._host.call(self._plug_devices, vmi, domain, wanted, live, new)
 
     def _plug_devices(
@@ -189,15 +189,6 @@ class Synchronizer:
             live = parse(domain.XMLDesc(0))
             self._statistics.aliases = _aliases(live)
         growth.grow_disks(vmi, domain, live, self._libvirt_version())
-
-
-def _present_networks(vmi: Instance) -> list[str]:
-    """Networks whose interfaces the guest has from the start."""
-    return [
-        interface["name"]
-        for interface in vmi.devices.get("interfaces") or []
-        if interface.get("state") != "absent"
-    ]
 
 
 def _aliases(live: ET.Element) -> dict[str, str]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from kvnode.launcher import daemons, log, paths, prepare
 from kvnode.launcher.manager.manager import Manager
-from kvnode.launcher.manager.network import PodNetwork
 from kvnode.launcher.manager.options import ManagerOptions
+from kvnode.launcher.network import PodNetwork
 from kvnode.launcher.server.commands import Commands
 from kvnode.launcher.server.serve import serve
 from kvnode.net.dhcp.service import DhcpService

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kvnode.launcher.manager.network import bridge_name, hashed_name
+from kvnode.net import names
 from kvnode.rpc.cmd import CmdClient
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions, VMStatsRequest
 from kvnode.rpc.errors import RpcError
@@ -288,7 +288,7 @@ def test_a_guest_on_the_pods_network(networked_pod: Pod) -> None:
         await plug_and_unplug(client)
 
     async def plug_and_unplug(client: CmdClient) -> None:
-        name = hashed_name("blue")
+        name = names.hashed("blue")
         link_up(pod, name, f"tap{name[3:]}")
         pod.path(f"/run/kubevirt-private/vif-cache-{name}.json").write_text('{"IPAMDisabled": true}')
         blue = {"name": "blue", "bridge": {}, "macAddress": "02:00:00:00:00:b1"}
@@ -319,7 +319,7 @@ def test_a_guest_on_the_pods_network(networked_pod: Pod) -> None:
 
 def link_up(pod: Pod, name: str, tap: str) -> None:
     """What an agent makes of a pod's interface: a tap on a bridge beside it."""
-    bridge = bridge_name(name)
+    bridge = names.bridge(name)
     for command in (
         f"link add {name} type veth peer name {name[:8]}-peer",
         f"link set {name} mtu 1400 up",

@@ -7,11 +7,13 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from kvnode.launcher.manager import interfaces, network
-from kvnode.launcher.manager.errors import ManagerError
+from kvnode.launcher.errors import LauncherError
+from kvnode.launcher.manager import interfaces
 from kvnode.launcher.manager.instance import Instance
-from kvnode.launcher.manager.network import PodNetwork
 from kvnode.launcher.manager.xml import name_of
+from kvnode.launcher.network import PodNetwork
+from kvnode.net import links as pod_links
+from kvnode.net import names
 from kvnode.net.links import Link
 
 
@@ -70,7 +72,7 @@ class TestPlug:
 
 class TestUnplug:
     def test_an_absent_one_goes_by_its_tap(self):
-        tap = network.tap_name(network.hashed_name("blue"), {"multus": {}})
+        tap = names.tap(names.hashed("blue"), {"multus": {}})
         gone = instance([{"name": "blue", "bridge": {}, "state": "absent"}])
         found = interfaces.absent(gone, domain(("blue", tap, ""), ("default", "tap0", "")))
         assert [name_of(one) for one in found] == ["blue"]
@@ -93,30 +95,6 @@ class TestLink:
         assert list(interfaces.relinked(domain(("b", "", after)), domain(("b", "t", before)))) == []
 
 
-class TestNames:
-    def test_reference_names(self):
-        # What the reference's name scheme gives for network "red" (pkg/network/namescheme/networknamescheme.go).
-        assert network.hashed_name("red") == "podb1f51a511f1"
-        assert network.tap_name("podb1f51a511f1", {"multus": {"networkName": "red"}}) == "tapb1f51a511f1"
-        assert network.tap_name("eth0", {"pod": {}}) == "tap0"
-        assert network.tap_name("eth0", {"multus": {"networkName": "a", "default": True}}) == "tap0"
-        assert network.bridge_name("eth0") == "k6t-eth0"
-        assert network.bridge_name("podb1f51a511f1") == "k6t-b1f51a511f1"
-        assert network.bridged_name("podb1f51a511f1") == "b1f51a511f1-nic"
-
-    def test_a_pod_interface_by_hash_or_by_number(self, monkeypatch):
-        one = instance()
-        nets = one.spec["networks"]
-        there = {network.hashed_name("blue")}
-        monkeypatch.setattr(network.links, "find", lambda name: name if name in there else None)
-        assert network.pod_interface(one, nets[0]) == "eth0"
-        assert network.pod_interface(one, nets[1]) == network.hashed_name("blue")
-        there = {"net2"}
-        assert network.pod_interface(one, nets[2]) == "net2"
-        named = instance(status=[{"name": "default", "podInterfaceName": "ovn-udn1"}])
-        assert network.pod_interface(named, nets[0]) == "ovn-udn1"
-
-
 class Dhcp:
     def __init__(self):
         self.asked = []
@@ -131,15 +109,15 @@ class TestPod:
         found = {}
         for number, name in enumerate(["eth0", "tap0"]):
             found[name] = Link(number, name, bytes([2, 0, 0, 0, 0, number]), 1450)
-        monkeypatch.setattr(network.links, "find", found.get)
-        monkeypatch.setattr(network.links, "addresses", lambda _link: [])
+        monkeypatch.setattr(pod_links, "find", found.get)
+        monkeypatch.setattr(pod_links, "addresses", lambda _link: [])
         return found
 
-    def plug(self, one, made, attachments, names=("default",)):
+    def plug(self, one, made, attachments, networks=("default",)):
         import asyncio  # noqa: PLC0415
 
         dhcp = Dhcp()
-        asyncio.run(PodNetwork(dhcp).plug(one, made, attachments, names))
+        asyncio.run(PodNetwork(dhcp).plug(one.data, made, attachments, networks))
         return dhcp.asked
 
     @pytest.mark.usefixtures("links")
@@ -155,7 +133,7 @@ class TestPod:
         del links["tap0"]
         made = domain(("default", "", ""))
         self.plug(
-            instance([{"name": "default", "masquerade": {}, "macAddress": "02:aa:bb:cc:dd:ee"}]),
+            instance([{"name": "default", "masquerade": {}, "macAddress": "02-AA-BB-CC-DD-EE"}]),
             made,
             {"default": "tap"},
         )
@@ -171,6 +149,6 @@ class TestPod:
         assert made.find("devices/interface/target") is None
 
     def test_a_missing_link_is_named(self, monkeypatch):
-        monkeypatch.setattr(network.links, "find", lambda _name: None)
-        with pytest.raises(ManagerError, match="network default: the pod has no interface eth0"):
+        monkeypatch.setattr(pod_links, "find", lambda _name: None)
+        with pytest.raises(LauncherError, match="network default: the pod has no interface eth0"):
             self.plug(instance(), domain(("default", "", "")), {"default": "tap"})
