@@ -77,6 +77,8 @@ class Notifier:
     def domain_event(self, kind: str, domain: str, *, final: bool = False) -> None:
         """Tell of a change: ``domain`` is the domain's JSON; ``final`` says that it is gone."""
         letter = _Letter(kind, domain.encode(), final)
+        if not final:
+            self.final_told.clear()  # there is a domain again
         last = self._letters[-1] if self._letters else None
         crowded = self._away or len(self._letters) >= MOST_WAITING
         if crowded and last is not None and last.kind and last is not self._under_way:

@@ -156,3 +156,16 @@ def test_events_do_not_pile_up_for_ever(share: Path) -> None:
 
     heard = run(share, scenario)
     assert len(heard) <= notify.MOST_EVENTS + 1
+
+
+def test_the_end_of_a_domain_is_not_the_last_word_when_another_comes(share: Path) -> None:
+    async def scenario(notifier: Notifier, agent: FakeAgent) -> None:
+        await agent.start()
+        notifier.domain_event(MODIFIED, state(1), final=True)
+        await asyncio.wait_for(notifier.final_told.wait(), 10)
+        notifier.domain_event(ADDED, state(2))
+        assert not notifier.final_told.is_set()
+        notifier.domain_event(MODIFIED, state(3), final=True)
+        await asyncio.wait_for(notifier.final_told.wait(), 10)
+
+    assert states(run(share, scenario)) == ["1", "2", "3"]

@@ -18,8 +18,8 @@ from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.manager.instance import Instance
 from kvnode.launcher.manager.manager import Manager
 from kvnode.launcher.manager.metadata import MetadataCache
-from kvnode.launcher.manager.network import PodNetwork
 from kvnode.launcher.manager.steps import Steps
+from kvnode.launcher.network import PodNetwork
 from kvnode.launcher.notify import PIPE, WARNING, Notifier
 from kvnode.launcher.pod.firmware_log import FirmwareLog
 from kvnode.launcher.pod.link import Link
@@ -193,7 +193,7 @@ class Session:
                 )
             if loop.time() >= look:
                 look = loop.time() + LOOK_SECONDS
-                await self._watcher.find_domain()
+                self._watcher.look()
         return self._watcher.defined.is_set()
 
     async def _follow(self) -> None:

@@ -59,10 +59,19 @@ class Reading:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing runs any more; a domain that was never started is off for no reason."""
+        """Whether nothing runs any more. A domain that was never started is off for no reason; one that could not
+        be started (``Failed``) may be at the next try.
+        """
         if self.state in ("Shutoff", "Crashed"):
-            return self.reason != "Unknown"
+            return self.reason not in ("Unknown", "Failed")
         return self.reason == NON_EXISTENT
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it tells that QEMU has been started."""
+        if self.state in ("Shutoff", "Crashed"):
+            return self.has_ended
+        return self.state not in (NO_STATE, "")
 
     @property
     def agent_answers(self) -> bool:
@@ -107,7 +116,7 @@ class Watcher:
         self._qemu_log = qemu_log
         self._news: deque[News] = deque()
         self._some = asyncio.Event()
-        self._seen = False
+        self._seen = self._ran = False
         self._panic: dict[str, Any] | None = None
         self._panics = 0
         self._panic_told = False
@@ -127,7 +136,7 @@ class Watcher:
             libvirt.VIR_DOMAIN_EVENT_ID_MEMORY_DEVICE_SIZE_CHANGE,
         ):
             on(event, self._on_other)
-        self._link.on_reconnected(self.refresh)
+        self._link.on_reconnected(self.look)
 
     def start(self) -> None:
         """Start to work."""
@@ -141,15 +150,13 @@ class Watcher:
 
     def refresh(self) -> None:
         """Tell the agent of the domain as it is now, if there has been one; to be called in the loop."""
-        if self._seen and News() not in self._news:
-            self._put(News())
+        if self._seen:
+            self.look()
 
-    async def find_domain(self) -> bool:
-        """Look whether the domain is there, events or not."""
-        reading = await self._read()
-        if reading is not None and reading.spec is not None and reading.spec["UUID"]:
-            self.defined.set()
-        return self.defined.is_set()
+    def look(self) -> None:
+        """Look for the domain, should its events have been missed; to be called in the loop."""
+        if News() not in self._news:
+            self._put(News())
 
     # ---- events
 
@@ -200,8 +207,9 @@ class Watcher:
         if news.lifecycle is not None and news.lifecycle[0] == libvirt.VIR_DOMAIN_EVENT_CRASHED:
             self._note_panic(news.lifecycle[1])
         reading = await self._read()
-        if reading is None:
+        if reading is None or (not self._seen and reading.reason == NON_EXISTENT):
             return
+        self._seen = True
         if reading.spec is not None and reading.spec["UUID"]:
             self.defined.set()
         if (reading.state, reading.reason) != self._last:
@@ -211,7 +219,9 @@ class Watcher:
         for listener in self.listeners:
             listener(reading)
         gone = reading.reason == NON_EXISTENT
-        self.ended = reading.has_ended and self.defined.is_set()
+        self._ran = self._ran or reading.has_run or _starts(news)
+        # A definition that was taken back because it failed half-way is no end: the agent tries again.
+        self.ended = reading.has_ended and self._ran
         kind = ADDED if _adds(news) else MODIFIED
         self._notifier.domain_event(
             kind, encode_domain(self._domain(reading)), final=gone and kind == MODIFIED
@@ -302,6 +312,10 @@ def _told_by_agent(store: AgentStore) -> dict[str, Any]:
     if store.fs_freeze is not None:
         fields["FSFreezeStatus"] = {"Status": store.fs_freeze}
     return fields
+
+
+def _starts(news: News) -> bool:
+    return news.lifecycle is not None and news.lifecycle[0] == libvirt.VIR_DOMAIN_EVENT_STARTED
 
 
 def _adds(news: News) -> bool:
