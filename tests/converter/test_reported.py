@@ -19,11 +19,7 @@ from tests.fast.helpers import (
     merged,
     xml,
 )
-
-
-def report(*names: str) -> pytest.MarkDecorator:
-    """Run a test once, with the report's number in its id."""
-    return pytest.mark.parametrize("reported", names)
+from tests.reports import report
 
 
 def claims(*disks: dict[str, Any], **domain_fields: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from kvnode.launcher import config_disks, paths
 from kvnode.launcher.errors import LauncherError
 from tests.launcher.isos import contents, label
+from tests.reports import report
 
 KINDS = {
     "configMap": ("CONFIG_MAPS", "CONFIG_MAP_DISKS"),
@@ -52,6 +53,7 @@ def vmi(kind: str, source: dict[str, Any], disks: tuple[str, ...] = ("v",), **st
     }
 
 
+@report("B30")
 @pytest.mark.parametrize("kind", ["configMap", "secret", "downwardAPI"])
 def test_a_disk_holds_the_files_and_not_links(kind: str, pod: Path) -> None:
     sources, disks = (getattr(paths, name) for name in KINDS[kind])
@@ -79,19 +81,24 @@ def test_a_label_that_no_image_can_have_is_an_error(hostile: str) -> None:
     assert list(paths.SECRET_DISKS.iterdir()) == []
 
 
+@report("B30")
 def test_a_service_account_has_one_disk(pod: Path) -> None:
     mounted(paths.SERVICE_ACCOUNT, namespace="t")
     config_disks.prepare(vmi("serviceAccount", {"serviceAccountName": "default", "volumeLabel": "no"}))
     written = paths.SERVICE_ACCOUNT_DISK / "service-account.iso"
     assert label(written) == "cfgdata"
     assert contents(written, pod)["namespace"] == b"t"
+    assert written.stat().st_size % 4096 == 0
 
 
+@report("B30")
 @pytest.mark.parametrize("name", ["unattend.xml", "Autounattend.XML"])
 def test_a_sysprep_disk_is_made_whether_or_not_a_disk_names_it(name: str) -> None:
     mounted(paths.SYSPREPS / "v", **{name: "<x/>"})
     config_disks.prepare(vmi("sysprep", {"configMap": {"name": "c"}}, disks=()))
-    assert label(paths.SYSPREP_DISKS / "v.iso") == "unattendCD"
+    written = paths.SYSPREP_DISKS / "v.iso"
+    assert label(written) == "unattendCD"
+    assert written.stat().st_size % 4096 == 0
 
 
 def test_a_sysprep_disk_needs_an_answer_file() -> None:

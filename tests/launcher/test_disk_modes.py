@@ -10,6 +10,7 @@ import pytest
 
 from kvnode.launcher.disk_modes import set_disk_modes, supports_direct_io
 from kvnode.launcher.errors import LauncherError
+from tests.reports import report
 
 
 def modes(disk: str, *, direct: set[str] | None = None) -> tuple[str | None, str | None]:
@@ -82,6 +83,7 @@ def test_what_is_below_an_overlay_for_changed_blocks_decides(tmp_path: Path) -> 
     assert modes(source + "<driver type='qcow2'/>", direct={str(full)}) == ("none", "native")
 
 
+@report("B27")
 def test_an_empty_drive_is_left_alone() -> None:
     assert modes("<driver type='raw'/>") == (None, None)
 

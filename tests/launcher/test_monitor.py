@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kvnode.launcher import monitor
+from tests.reports import report
 
 FILE = Path(monitor.__file__)
 COMMAND = [sys.executable, "-I", "-S", str(FILE)]
@@ -109,6 +110,7 @@ class TestAsFirstProcess:
 
     PREFIX = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 
+    @report("B72")
     def test_orphans_are_reaped_at_once(self) -> None:
         # An orphan writes its id and ends; then no zombie is to be seen in /proc.
         script = "(sh -c 'sleep 0.2' &); sleep 0.6; grep -l '^State:.Z' /proc/[0-9]*/status; echo done"
@@ -175,6 +177,7 @@ def test_it_stays_until_it_is_told_to_go_and_reaps_meanwhile() -> None:
         assert process.wait(10) == 6
 
 
+@report("B72")
 def test_the_exit_status_survives_a_storm_of_short_lived_children() -> None:
     script = "i=0; while [ $i -lt 200 ]; do sh -c : & i=$((i+1)); done; exit 9"
     with start("--", "sh", "-c", script) as process:

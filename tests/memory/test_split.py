@@ -10,6 +10,7 @@ import pytest
 from kvnode.memory.report import MemoryReport
 from kvnode.standalone.errors import EXIT_ENVIRONMENT
 from kvnode.standalone.runner import Runner, StandaloneError, StartOptions
+from tests.reports import report
 from tests.standalone.conftest import kernel, runner, state_dir
 from tests.standalone.helpers import kernel_vmi, wait_for_text
 
@@ -31,6 +32,7 @@ def measured(runner: Runner, options: StartOptions, name: str, arguments: str) -
     return report
 
 
+@report("B09")
 def test_what_the_guest_touches_is_guest_ram_and_nothing_else(runner: Runner, kernel: StartOptions) -> None:
     # A guest that touches memory takes some that booting used and gave back, which is resident already. So two
     # guests are compared that go beyond it; some 15 MiB of it are still left in the one that touches less.
@@ -55,6 +57,7 @@ def test_what_the_guest_touches_is_guest_ram_and_nothing_else(runner: Runner, ke
     assert touched.overhead_requested > touched.overhead_used
 
 
+@report("B09")
 def test_the_monitor_and_the_launcher_are_small(runner: Runner, kernel: StartOptions) -> None:
     report = measured(runner, kernel, "small", "")
     sizes = {line.role: line for line in report.processes}
@@ -76,6 +79,7 @@ def huge_pages() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("huge_pages")
+@report("B09")
 def test_huge_pages_are_guest_ram_and_the_tpm_has_its_own_line(runner: Runner, kernel: StartOptions) -> None:
     vmi = kernel_vmi("huge", memory="128Mi")
     vmi["spec"]["domain"]["memory"]["hugepages"] = {"pageSize": "2Mi"}

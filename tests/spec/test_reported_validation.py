@@ -10,12 +10,8 @@ from typing import Any
 import pytest
 
 import kvnode
+from tests.reports import report
 from tests.spec.validation.build import devices, disk, domain, found, merged, vmi, volume, warned
-
-
-def report(*names: str) -> pytest.MarkDecorator:
-    """Run a test once, with the report's number in its id."""
-    return pytest.mark.parametrize("reported", names)
 
 
 @report("B18")

@@ -11,6 +11,7 @@ from kvnode.launcher import cloudinit, iso, paths
 from kvnode.launcher.errors import LauncherError
 from tests.launcher.cloudinit.machines import UUID, vmi
 from tests.launcher.isos import contents, label
+from tests.reports import report
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +49,7 @@ def test_a_config_drive_tells_the_devices(directory: Path, tmp_path: Path) -> No
     )
 
 
+@report("B30")
 @pytest.mark.parametrize("size", [1, 2047, 100_000, 1_234_567])
 def test_images_end_on_a_sector_of_4_kib(directory: Path, size: int) -> None:
     cloudinit.prepare(vmi({"userData": "x" * size}))

@@ -12,6 +12,7 @@ import pytest
 from kvnode.launcher.manager import growth
 from kvnode.launcher.manager.growth import MIB, grow_disks, grow_images, possible_size
 from kvnode.launcher.manager.instance import Instance
+from tests.reports import report
 
 GIB = 1 << 30
 OLD, NEW = 9_000_000, 11_003_000
@@ -51,11 +52,13 @@ class TestRunning:
     ever: the claim's size was asked for.
     """
 
+    @report("B32")
     def test_a_devices_size_is_read_by_qemu(self):
         guest = Guest(5 * GIB, 10 * GIB - 16 * MIB)
         grow_disks(instance(**claim("10Gi")), guest, domain("/dev/data", "block"), NEW)
         assert guest.resized == [(0, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES | 2)]
 
+    @report("B32")
     def test_an_older_libvirt_is_told_the_devices_size(self):
         guest = Guest(5 * GIB, 10 * GIB - 16 * MIB)
         grow_disks(instance(**claim("10Gi")), guest, domain("/dev/data", "block"), OLD)
@@ -67,6 +70,7 @@ class TestRunning:
         grow_disks(instance(**claim("10Gi")), guest, domain("/dev/data", "block"), NEW)
         assert guest.resized == []
 
+    @report("B32")
     def test_a_file_gets_the_claim_without_the_file_systems_share(self, tmp_path):
         image = tmp_path / "disk.img"
         image.write_bytes(b"")
@@ -98,6 +102,7 @@ class TestRunning:
         grow_disks(instance(**claim("10Gi")), guest, made, NEW)
         assert guest.resized == []
 
+    @report("B32")
     def test_what_libvirt_refuses_is_no_error_loop(self):
         class Refusing(Guest):
             def blockResize(self, *_arguments):  # noqa: N802

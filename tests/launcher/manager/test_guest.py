@@ -25,6 +25,7 @@ from kvnode.launcher.manager.xml import parse
 from kvnode.virt.connection import Connection
 from kvnode.virt.domain_json.gojson import encode
 from kvnode.virt.payloads.stats import DOMAIN_STATS
+from tests.reports import report
 
 UNRESPONSIVE = libvirt.VIR_ERR_AGENT_UNRESPONSIVE
 
@@ -97,6 +98,7 @@ class TestShutdown:
     was destroyed and counted as failed.
     """
 
+    @report("B43")
     @pytest.mark.parametrize(
         ("features", "flags"),
         [
@@ -109,6 +111,7 @@ class TestShutdown:
         run(domain, lambda host: Lifecycle(host).shutdown(vmi()))
         assert domain.calls == [("shutdownFlags", flags)]
 
+    @report("B43")
     def test_it_is_pressed_again_until_the_grace_period_is_over(self, monkeypatch):
         monkeypatch.setattr(lifecycle, "PRESS_SECONDS", 0.01)
         domain = Domain()

@@ -21,6 +21,7 @@ from kvnode.launcher.manager.options import ManagerOptions
 from kvnode.virt.connection import Connection
 from kvnode.virt.domain_json.gojson import encode
 from kvnode.virt.payloads import guest
+from tests.reports import report
 
 
 class TestMetadata:
@@ -140,6 +141,7 @@ class TestTurns:
 
         asyncio.run(body())
 
+    @report("B45")
     def test_a_call_that_hangs_is_told_and_nothing_is_begun_over_it(self):
         async def body():
             host, gate = make_host(), threading.Event()

@@ -18,6 +18,7 @@ from tests.conftest import Guest
 from tests.launcher.agent import FakeAgent, Heard
 from tests.launcher.pod.driving import booted, drive, ended, is_running, marked, start
 from tests.launcher.pod.pod import OPTIONS, Pod, launcher_pod, pod_vmi
+from tests.reports import report
 from tests.standalone.helpers import wait_until
 
 pytestmark = pytest.mark.integration
@@ -126,6 +127,7 @@ class TestWhileItStarts:
 
 
 class TestWhileItRuns:
+    @report("B46")
     def test_daemons_come_back_the_guest_goes_on_and_events_arrive(
         self, guest: Guest, libvirt_cache: Path
     ) -> None:
@@ -150,6 +152,7 @@ class TestWhileItRuns:
 
             drive(pod, scenario)
 
+    @report("B72")
     def test_qemu_is_told_as_a_crash(self, guest: Guest, libvirt_cache: Path) -> None:
         with launcher_pod(guest, libvirt_cache) as pod:
             pod.vmi = pod_vmi()
@@ -164,6 +167,7 @@ class TestWhileItRuns:
 
             drive(pod, scenario)
 
+    @report("B46")
     def test_qemu_while_its_daemon_is_away_is_told_as_a_crash(
         self, guest: Guest, libvirt_cache: Path
     ) -> None:

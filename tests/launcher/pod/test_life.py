@@ -16,6 +16,7 @@ from tests.conftest import Guest
 from tests.launcher.agent import FakeAgent
 from tests.launcher.pod.driving import booted, drive, ended, is_running, marked, start
 from tests.launcher.pod.pod import OPTIONS, UID, Pod, launcher_pod, pod_vmi
+from tests.reports import report
 from tests.standalone.helpers import wait_for_text, wait_until
 
 pytestmark = pytest.mark.integration
@@ -46,6 +47,7 @@ async def check_memory(pod: Pod, agent: FakeAgent) -> None:
     assert sum(proportional for _, proportional in sizes.values()) <= PROPORTIONAL_MB, sizes
 
 
+@report("B43")
 def test_a_whole_life(guest: Guest, libvirt_cache: Path) -> None:
     with launcher_pod(guest, libvirt_cache) as pod:
         pod.vmi = pod_vmi()
@@ -209,6 +211,7 @@ def test_ends_without_a_vm(
         assert told in pod.log
 
 
+@report("B45")
 def test_a_daemon_that_does_not_stay_ends_the_pod(guest: Guest, libvirt_cache: Path) -> None:
     """A pod that never gets ready tells nobody why; one that failed does."""
     with launcher_pod(guest, libvirt_cache, daemon_conf="this is no configuration\n") as pod:
