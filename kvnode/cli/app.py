@@ -30,6 +30,7 @@ VERBS = {
     "defaults": "Fill in what a manifest leaves out.",
     "pod": "Render the pods that machines run in.",
     "overhead": "Compute a machine's memory overhead.",
+    "controller": "Look after a cluster's virtual machines.",
     "completion": "Print the completion script of a shell.",
 }
 """Every verb and its line in ``kvnode --help``; the verb's code is in the module of its name."""

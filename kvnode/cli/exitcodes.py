@@ -13,6 +13,8 @@ EXISTS = 4
 """A VM of that name runs already."""
 ENVIRONMENT = 5
 """This machine lacks something: root, libvirt, QEMU, a Python package."""
+LEADERSHIP_LOST = 6
+"""A controller could not renew its Lease in time; another may lead now, and it may be started again."""
 INTERNAL = 70
 """A defect of kvnode; KVNODE_TRACEBACK=1 shows where."""
 INTERRUPTED = 130

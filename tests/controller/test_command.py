@@ -1,0 +1,70 @@
+"""What ``kvnode controller`` says when it cannot begin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kvnode.cli import exitcodes
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u, namespace: kubevirt}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+"""
+
+
+def run(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """The command, in a process that knows of no cluster."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
+    return subprocess.run(
+        [sys.executable, "-m", "kvnode.cli", "controller", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**environment, "HOME": str(home)},
+    )
+
+
+def test_without_a_cluster(tmp_path: Path) -> None:
+    done = run(home=tmp_path)
+    assert done.returncode == exitcodes.FAILED
+    assert done.stderr == f"kvnode: {tmp_path}/.kube/config: No such file or directory\n"
+
+
+def test_an_api_server_that_is_not_there(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG)
+    done = run("--kubeconfig", str(file), "--no-leader-elect", home=tmp_path)
+    assert done.returncode == exitcodes.FAILED
+    assert done.stderr.startswith("kvnode: ")
+    assert done.stderr.count("\n") == 1
+    assert "127.0.0.1:1" in done.stderr or "127.0.0.1', 1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--leader-elect-renew-deadline", "20"),
+        ("--leader-elect-retry-period", "10"),
+        ("--leader-elect-lease-duration", "nan"),
+        ("--leader-elect-lease-duration", "0"),
+        ("--client-qps", "0"),
+        ("--client-burst", "0"),
+    ],
+)
+def test_values_that_cannot_be(option: str, value: str, tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG)
+    done = run("--kubeconfig", str(file), option, value, home=tmp_path)
+    assert done.returncode == exitcodes.USAGE
+    assert done.stderr.startswith("kvnode: Invalid value for ")
+    assert done.stderr.count("\n") == 1
