@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -93,7 +96,8 @@ def command(
     if len(manifests) > 1 and (name or join):
         raise click.UsageError(f"--name and --console are for one machine, and {len(manifests)} are given")
     runner = options.runner(state_dir, progress=form == "text")
-    started, code = _start_all(runner, manifests, start, wait_for)
+    with _ends_as_ctrl_c():
+        started, code = _start_all(runner, manifests, start, wait_for)
     if form == "text":
         for vm in started:
             _tell(vm)
@@ -103,6 +107,24 @@ def command(
         vm = started[0]
         serial.attach(runner.console_path(_full(vm)), vm.name)
     return code
+
+
+@contextlib.contextmanager
+def _ends_as_ctrl_c() -> Iterator[None]:
+    """Let whoever ends the command (``timeout``, a terminal that goes) leave as little behind as Ctrl-C."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    # One that is ignored, as by nohup, stays so.
+    default = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in default:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in default:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _start_all(
@@ -141,8 +163,10 @@ def _start(runner: Runner, manifest: Manifest, start: StartOptions, wait_for: st
     try:
         serial.wait_for_text(runner.log_paths(full)["serial"], wait_for, going, start.timeout)
         return runner.get(full)
-    except BaseException:
+    except BaseException as error:
         runner.stop(full, now=True)
+        if isinstance(error, KeyboardInterrupt):
+            runner.forget(full)
         raise
 
 

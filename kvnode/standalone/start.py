@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -120,11 +121,13 @@ class Starter:
             if self._options.wait:
                 self._progress("wait", "waiting for the guest to start")
                 self._wait(vm)
-        except BaseException:
+        except BaseException as error:
             process = vm.process()
             if process is not None:
                 kill(process)
             self._state.tidy(vm)
+            if isinstance(error, KeyboardInterrupt):  # nobody will ask why it failed
+                shutil.rmtree(vm.path, ignore_errors=True)
             raise
 
     def _wait(self, vm: VmDirectory) -> None:

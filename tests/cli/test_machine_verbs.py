@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Mapping
@@ -120,17 +121,16 @@ def test_up_says_so_when_the_machine_ends_first(kvnode: Kvnode, runner: FakeRunn
     assert "the machine ended before 'never' came" in result.err
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_while_waiting_leaves_nothing(
-    kvnode: Kvnode, runner: FakeRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kvnode: Kvnode, runner: FakeRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     runner.serial = tmp_path / "serial.log"
-
-    def interrupt(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(time, "sleep", interrupt)
+    monkeypatch.setattr(time, "sleep", lambda _: signal.raise_signal(number))
     assert kvnode("up", DEMO, "--wait-for", "never").code == exitcodes.INTERRUPTED
     assert not runner.vms[0].running
+    assert runner.calls[-1] == ("forget", "default/demo")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 # --- ps -------------------------------------------------------------------------------------------
