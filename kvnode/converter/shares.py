@@ -17,7 +17,8 @@ def run_shares(converter: Converter, sources: list[bytes], results: list[object]
     What a thread raises is raised here.
     """
     counter = count()
-    if threads == 1:
+    threads = min(threads, len(sources))
+    if threads <= 1:
         return converter.convert_share(sources, results, counter)
     # Loaded here: whoever converts one VMI at a time never pays for it.
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415

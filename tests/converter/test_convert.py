@@ -54,7 +54,7 @@ class TestMany:
             json.dumps({**VMI, "metadata": {"name": f"vm-{i}", "namespace": "n"}}).encode() for i in range(n)
         ]
 
-    @pytest.mark.parametrize("threads", [1, 2, 5])
+    @pytest.mark.parametrize("threads", [1, 2, 5, 10**9])
     @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 500])
     def test_each_in_its_place(self, n, threads):
         vmis = self.vmis(n)
