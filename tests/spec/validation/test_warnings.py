@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kvnode.spec.validation import warnings
+from kvnode.spec.validation import validate, warnings
 from tests.spec.validation.build import devices, disk, domain, interface, merged, vmi, volume, warned
 
 DISK = "domain.devices.disks[0]"
@@ -241,3 +241,21 @@ def test_instance(spec: dict[str, Any], expected: list[str]) -> None:
 def test_a_created_host_disk_has_a_size() -> None:
     document = vmi(volume(hostDisk={"path": "/a", "type": "DiskOrCreate"}))
     assert [cause.field for cause in warnings(document, "amd64")] == ["spec.volumes[0].hostDisk.capacity"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({}, []),
+        ({"name": "web-1.example", "namespace": "shop"}, []),
+        ({"name": "n" * 253}, []),
+        ({"name": "n" * 254}, ["metadata.name"]),
+        ({"name": "../../etc"}, ["metadata.name"]),
+        ({"name": "Web", "namespace": "a.b"}, ["metadata.name", "metadata.namespace"]),
+        ({"name": "x\0"}, ["metadata.name"]),
+    ],
+)
+def test_names(metadata: dict[str, Any], expected: list[str]) -> None:
+    vmi = {"metadata": metadata, "spec": {"domain": {"memory": {"guest": "64Mi"}, "devices": {}}}}
+    assert validate(vmi, "amd64") == []
+    assert [cause.field for cause in warnings(vmi, "amd64")] == expected

@@ -6,8 +6,13 @@ import re
 from collections.abc import Iterator
 
 from kvnode.api.quantity import Quantity
-from kvnode.spec.cause import child, shown
-from kvnode.spec.validation.names import label_value_fault, qualified_name_fault
+from kvnode.spec.cause import INVALID, Cause, child, shown
+from kvnode.spec.validation.names import (
+    dns_label_fault,
+    dns_subdomain_fault,
+    label_value_fault,
+    qualified_name_fault,
+)
 from kvnode.spec.validation.review import ZERO, Review
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,6 +24,15 @@ _COUNTS = (
     "successThreshold",
     "failureThreshold",
 )
+
+
+def check_names(review: Review) -> None:
+    """Names that no object can have: the API server refuses the instance itself."""
+    for field, fault in (("name", dns_subdomain_fault), ("namespace", dns_label_fault)):
+        text = review.metadata.get(field, "")
+        if text and (wrong := fault(text)):
+            message = f"is {shown(text)}: the API server refuses it, it {wrong}"
+            review.causes.append(Cause(f"metadata.{field}", INVALID, message))
 
 
 def check_grace_period(review: Review) -> None:
@@ -92,6 +106,7 @@ def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
 
 
 RULES = (
+    check_names,
     check_grace_period,
     check_probe_counts,
     check_image_sizes,
