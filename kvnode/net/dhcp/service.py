@@ -24,16 +24,19 @@ class DhcpService:
         """``directory`` takes the mark ``dhcp_started-<interface>`` of each interface with a server."""
         self._directory = directory
         self._resolv_conf = resolv_conf
-        self._servers: dict[str, list[asyncio.DatagramTransport]] = {}
+        # With the number of the link that each is bound to.
+        self._servers: dict[str, tuple[int, list[asyncio.DatagramTransport]]] = {}
 
     async def ensure(self, interface: str, config: DhcpConfig, custom: Mapping[str, Any] | None) -> None:
         """Start the servers that ``config`` asks for on ``interface``, unless they run; raises DhcpError.
 
+        Those on a link that went and came back (an interface that was pulled out and plugged in again) hear
+        nothing any more and are started anew.
         ``custom`` is the interface's ``dhcpOptions``. The mark is for others to see
         (``pkg/network/dhcp/configurator.go:88``): one that an earlier launcher left starts no server, so it
         does not keep ours from starting.
         """
-        if config.ipam_disabled or config.name in self._servers:
+        if config.ipam_disabled or self._is_served(interface, config.name):
             return
         try:
             found = resolvconf.parse(self._resolv_conf.read_text(encoding="utf-8", errors="replace"))
@@ -52,7 +55,16 @@ class DhcpService:
             if isinstance(error, OSError):
                 raise DhcpError(f"{self._directory}/dhcp_started-{config.name}: {error.strerror}") from None
             raise
-        self._servers[config.name] = servers
+        self._servers[config.name] = (_index(interface), servers)
+
+    def _is_served(self, interface: str, name: str) -> bool:
+        """Whether an interface's servers run; those that are bound to a link that is gone are ended."""
+        index, servers = self._servers.get(name, (0, []))
+        if servers and index != _index(interface):
+            for server in servers:
+                server.close()
+            del self._servers[name]
+        return name in self._servers
 
     async def _start6(
         self, interface: str, config: DhcpConfig, found: resolvconf.ResolvConf
@@ -69,11 +81,16 @@ class DhcpService:
 
     def close(self) -> None:
         """End every server; the marks go too."""
-        for name, servers in self._servers.items():
+        for name, (_, servers) in self._servers.items():
             for server in servers:
                 server.close()
             (self._directory / f"dhcp_started-{name}").unlink(missing_ok=True)
         self._servers.clear()
+
+
+def _index(interface: str) -> int:
+    link = links.find(interface)
+    return 0 if link is None else link.index
 
 
 def answer4(
