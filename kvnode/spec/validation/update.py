@@ -31,6 +31,30 @@ def _labels(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     return (obj.get("metadata") or {}).get("labels") or {}
 
 
+def same_spec(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether the specs of two VirtualMachineInstances mean the same, however quantities and empty lists are written.
+
+    Raises:
+        FieldError: a field has another type than the API declares.
+    """
+    if new.get("spec") == old.get("spec"):
+        return True
+    return bool(_without_empty_lists(_normal_spec(new)) == _without_empty_lists(_normal_spec(old)))
+
+
+def _normal_spec(vmi: Mapping[str, Any]) -> Json:
+    spec: Json = normal_instance({"spec": vmi.get("spec")})["spec"]
+    return spec
+
+
+def _without_empty_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_empty_lists(item) for name, item in value.items() if item != []}
+    if isinstance(value, list):
+        return [_without_empty_lists(item) for item in value]
+    return value
+
+
 def hotplug_causes(new: Mapping[str, Any], old: Mapping[str, Any], config: ClusterConfig) -> list[Cause]:
     """What may not change in the spec of a running VMI, not even by KubeVirt's own accounts.
 

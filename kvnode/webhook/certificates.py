@@ -1,0 +1,199 @@
+"""The webhooks' own certificate authority and serving certificate: made, and renewed in time, with openssl.
+
+One authority signs one serving certificate. Before either runs out it is replaced, the authority in two steps: first
+its successor is made known, and only when every API server has had the time to learn of it does it sign.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import ssl
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+
+class CertificateError(Exception):
+    """openssl is not there or failed, or what is stored is no certificate; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """How long things last; they are renewed when two thirds of it are over."""
+
+    authority: int = 365
+    """Days."""
+    serving: int = 90
+    """Days."""
+    overlap: float = 3600.0
+    """Seconds for which a new authority is known before it signs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """All that the replicas share."""
+
+    authority: Pair
+    serving: Pair
+    successor: Pair | None = None
+    """The authority that signs next."""
+    former: tuple[bytes, ...] = ()
+    """Certificates of authorities that signed before and have not run out."""
+
+    @property
+    def bundle(self) -> bytes:
+        """The certificates (PEM) that the API server is to trust."""
+        coming = () if self.successor is None else (self.successor.certificate,)
+        return b"".join((self.authority.certificate, *coming, *self.former))
+
+
+def certificates(pem: bytes) -> list[bytes]:
+    """The single certificates in a PEM text."""
+    return _PEM.findall(pem)
+
+
+def make(names: tuple[str, ...], lifetimes: Lifetimes | None = None) -> Material:
+    """A new authority and a serving certificate of it for these DNS names and IP addresses.
+
+    Raises:
+        CertificateError: openssl failed.
+    """
+    lifetimes = lifetimes or Lifetimes()
+    authority = _authority(lifetimes)
+    return Material(authority, _serving(authority, names, lifetimes))
+
+
+def renewed(
+    material: Material, names: tuple[str, ...], now: float, lifetimes: Lifetimes | None = None
+) -> Material:
+    """The material as it should be at the time `now` (seconds since 1970): the very same if nothing is due.
+
+    One step a call, so that what is served is always signed by what was in an earlier bundle.
+
+    Raises:
+        CertificateError: openssl failed, or the material is none.
+    """
+    lifetimes = lifetimes or Lifetimes()
+    begin, end = _validity(material.authority.certificate)
+    if now >= end:
+        return make(names, lifetimes)
+    if material.successor is not None:
+        known_since = _validity(material.successor.certificate)[0]
+        if now < known_since + lifetimes.overlap and now < end - lifetimes.overlap:
+            return _serving_renewed(material, names, now, lifetimes)
+        successor = material.successor
+        former = (material.authority.certificate, *_unexpired(material.former, now))
+        return Material(successor, _serving(successor, names, lifetimes), None, former)
+    if _is_due(begin, end, now):
+        return replace(material, successor=_authority(lifetimes))
+    former = tuple(_unexpired(material.former, now))
+    if former != material.former:
+        return replace(material, former=former)
+    return _serving_renewed(material, names, now, lifetimes)
+
+
+def _serving_renewed(
+    material: Material, names: tuple[str, ...], now: float, lifetimes: Lifetimes
+) -> Material:
+    begin, end = _validity(material.serving.certificate)
+    if not _is_due(begin, end, now) and _names(material.serving.certificate) == _wanted(names):
+        return material
+    return replace(material, serving=_serving(material.authority, names, lifetimes))
+
+
+def _is_due(begin: float, end: float, now: float) -> bool:
+    return now >= begin + (end - begin) * 2 / 3
+
+
+def _unexpired(pems: tuple[bytes, ...], now: float) -> list[bytes]:
+    return [pem for pem in pems if _validity(pem)[1] > now]
+
+
+def _authority(lifetimes: Lifetimes) -> Pair:
+    extensions = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    return _made("/CN=kvnode webhook authority", lifetimes.authority, extensions)
+
+
+def _serving(authority: Pair, names: tuple[str, ...], lifetimes: Lifetimes) -> Pair:
+    alternatives = ",".join(sorted(_alternative(name) for name in names))
+    extensions = (
+        *("-addext", f"subjectAltName={alternatives}"),
+        *("-addext", "extendedKeyUsage=serverAuth"),
+        *("-addext", "basicConstraints=critical,CA:FALSE"),
+    )
+    # It may not outlive who signed it.
+    return _made("/CN=kvnode webhook", min(lifetimes.serving, lifetimes.authority), extensions, authority)
+
+
+def _alternative(name: str) -> str:
+    try:
+        return f"IP:{ipaddress.ip_address(name)}"
+    except ValueError:
+        return f"DNS:{name}"
+
+
+def _made(subject: str, days: int, extensions: tuple[str, ...], signer: Pair | None = None) -> Pair:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        key, certificate = directory / "key", directory / "certificate"
+        signing: tuple[str, ...] = ()
+        if signer is not None:
+            (directory / "ca.crt").write_bytes(signer.certificate)
+            (directory / "ca.key").write_bytes(signer.key)
+            signing = ("-CA", str(directory / "ca.crt"), "-CAkey", str(directory / "ca.key"))
+        _openssl(
+            *("req", "-x509", *_NEW_KEY, "-days", str(days), "-subj", subject),
+            *("-keyout", str(key), "-out", str(certificate), *extensions, *signing),
+        )
+        return Pair(certificate.read_bytes(), key.read_bytes())
+
+
+def _validity(pem: bytes) -> tuple[float, float]:
+    """From when to when a certificate is valid, in seconds since 1970."""
+    lines = _openssl("x509", "-noout", "-dates", text=pem).decode().splitlines()
+    dates = dict(line.split("=", 1) for line in lines if "=" in line)
+    try:
+        begin, end = (ssl.cert_time_to_seconds(dates[name]) for name in ("notBefore", "notAfter"))
+    except (KeyError, ValueError):
+        raise CertificateError("openssl names no dates of a certificate") from None
+    return float(begin), float(end)
+
+
+def _names(pem: bytes) -> set[str]:
+    """The names that a certificate is for, as openssl writes them."""
+    text = _openssl("x509", "-noout", "-ext", "subjectAltName", text=pem).decode()
+    return {part.strip() for part in text.rpartition(":\n" if ":\n" in text else "\n    ")[2].split(",")}
+
+
+def _wanted(names: tuple[str, ...]) -> set[str]:
+    return {_alternative(name).replace("IP:", "IP Address:", 1) for name in names}
+
+
+def _openssl(*arguments: str, text: bytes | None = None) -> bytes:
+    try:
+        done = subprocess.run(
+            ["openssl", *arguments], input=text, capture_output=True, check=False, timeout=30
+        )
+    except FileNotFoundError:
+        raise CertificateError(
+            "openssl is not installed: the webhooks make their certificates with it"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise CertificateError(f"openssl {arguments[0]}: did not end within 30 s") from None
+    if done.returncode:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise CertificateError(f"openssl {arguments[0]}: {last}")
+    return done.stdout

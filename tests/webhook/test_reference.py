@@ -1,0 +1,51 @@
+"""The reference's answers, asked for by real AdmissionReviews."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.webhook.ask import REFERENCE, comparable, mutated, refused, settings, with_same_uuid
+
+CASES = Path(__file__).parents[1] / "reference_cases"
+
+
+def committed(group: str) -> list[Any]:
+    files = sorted((CASES / group).glob("*.yaml"))
+    assert len(files) >= 12
+    return [pytest.param(yaml.safe_load(file.read_text()), id=file.stem) for file in files]
+
+
+@pytest.mark.parametrize("case", committed("defaults"))
+def test_defaults(case: dict[str, Any]) -> None:
+    got = mutated(case["vmi"], known=settings(arch=case["architecture"]))
+    assert with_same_uuid(comparable(got), case["expect"]) == comparable(case["expect"])
+
+
+@pytest.mark.parametrize("case", committed("validate"))
+def test_validate(case: dict[str, Any]) -> None:
+    fields = refused(case["vmi"], known=settings(arch=case["architecture"]))
+    assert sorted(set(fields)) == case["fields"]
+
+
+def whole(group: str) -> list[dict[str, Any]]:
+    with lzma.open(REFERENCE / f"{group}.jsonl.xz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="the whole reference set is not here")
+def test_every_case_of_the_whole_set() -> None:
+    config = json.loads((REFERENCE / "config.json").read_text())
+    known = {arch: settings(config, arch) for arch in ("amd64", "arm64", "s390x")}
+    for case in whole("defaults"):
+        got = mutated(case["vmi"], known=known[case["arch"]])
+        assert with_same_uuid(comparable(got), case["expect"]) == comparable(case["expect"]), case["id"]
+    for case in whole("validate"):
+        fields = refused(case["vmi"], known=known[case["arch"]])
+        assert bool(fields) != case["valid"], case["id"]
+        assert set(case["fields"]) <= set(fields), case["id"]
