@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kvnode.api.quantity import Quantity
+from kvnode.virt.domain_json.errors import DomainFormatError
 from kvnode.virt.payloads.instance import read_instance
 
 #: Seconds to shut down when a VMI names none (``staging/src/kubevirt.io/api/core/v1/types.go``).
@@ -28,7 +29,9 @@ class Instance:
     @classmethod
     def read(cls, json: bytes) -> Instance:
         """Read the JSON of a VMI; raises DomainFormatError (a ValueError) when it is none."""
-        return cls(json, read_instance(json))
+        data = read_instance(json)
+        _check_names(data["spec"])
+        return cls(json, data)
 
     @property
     def namespace(self) -> str:
@@ -133,3 +136,20 @@ class Instance:
             if asked is not None:
                 return max(Quantity(asked).value, 1)
         return 1
+
+
+def _check_names(spec: Mapping[str, Any]) -> None:
+    """Names are what files and devices are found by, here and in the pod; raises DomainFormatError."""
+    devices = spec["domain"]["devices"]
+    for path, entries in (
+        ("spec.volumes", spec.get("volumes")),
+        ("spec.networks", spec.get("networks")),
+        ("spec.domain.devices.disks", devices.get("disks")),
+        ("spec.domain.devices.interfaces", devices.get("interfaces")),
+    ):
+        for position, entry in enumerate(entries or ()):
+            name = entry.get("name")
+            if not name:
+                raise DomainFormatError(f"{path}[{position}].name", "is missing")
+            if "/" in name or "\0" in name or name in (".", ".."):
+                raise DomainFormatError(f"{path}[{position}].name", f"{name[:40]!r} is no name of a file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 
@@ -19,6 +20,7 @@ from kvnode.launcher.manager.instance import Instance
 from kvnode.launcher.manager.metadata import MetadataCache
 from kvnode.launcher.manager.options import ManagerOptions
 from kvnode.virt.connection import Connection
+from kvnode.virt.domain_json.errors import DomainFormatError
 from kvnode.virt.domain_json.gojson import encode
 from kvnode.virt.payloads import guest
 from tests.reports import report
@@ -280,3 +282,19 @@ class TestAgentStore:
         assert (len(summary["userList"]), len(summary["fsInfo"]["disks"])) == (10, 10)
         assert summary["timezone"] == "CET, 3600"
         assert len(store.users) == 12
+
+
+class TestInstance:
+    @pytest.mark.parametrize("name", [None, "", "..", ".", "a/b", "/etc/passwd", "a\0b"])
+    @pytest.mark.parametrize(
+        "path",
+        ["spec.volumes", "spec.networks", "spec.domain.devices.disks", "spec.domain.devices.interfaces"],
+    )
+    def test_names_that_find_nothing_or_too_much(self, path, name):
+        made = [{"name": "good"}, {} if name is None else {"name": name}]
+        for part in reversed(path.split(".")):
+            made = {part: made}
+        with pytest.raises(DomainFormatError) as caught:
+            Instance.read(json.dumps(made).encode())
+        assert caught.value.path == f"{path}[1].name"
+        assert "\n" not in str(caught.value)
