@@ -1,0 +1,208 @@
+"""The node agent: watches, launchers, queue and workers around the decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kvnode.agent import cluster
+from kvnode.agent.absent import NoDownwardMetrics, NoHooks, NoHotplug, NoProxy
+from kvnode.agent.capabilities import Node, read_node
+from kvnode.agent.containerdisks import ContainerDisks
+from kvnode.agent.domains import DomainStore
+from kvnode.agent.execute import execute
+from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
+from kvnode.agent.launchers import NodeLaunchers, answers
+from kvnode.agent.options import virtual_machine_options
+from kvnode.agent.parts import Parts
+from kvnode.agent.peers import Peer
+from kvnode.agent.pipes import Listener, Pipe
+from kvnode.agent.podnetwork import PodNetwork
+from kvnode.agent.retry import BackoffLimiter, IoErrorRetry
+from kvnode.agent.rounds import Rounds
+from kvnode.agent.runtime import NodeRuntime
+from kvnode.agent.settings import Settings, host_architecture
+from kvnode.agent.sockets import Sockets
+from kvnode.agent.vmi import Vmi, is_final, key_of, metadata, uid_of
+from kvnode.agent.watchdog import LauncherStates
+from kvnode.api.errors import FieldError
+from kvnode.kube.client import Client
+from kvnode.kube.events import EventRecorder
+from kvnode.kube.expectations import Expectations
+from kvnode.kube.informer import Change
+from kvnode.kube.objects import utc_now
+from kvnode.kube.queue import WorkQueue, work
+from kvnode.net.podnetwork import PodNetworks
+from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
+from kvnode.spec.config import ClusterConfig
+
+logger = logging.getLogger(__name__)
+
+COMPONENT = "virt-handler"
+GHOSTS = "ghost-records"
+_SYNC_WARNING = 10.0
+
+
+class WallClock:
+    """The time of day."""
+
+    def now(self) -> datetime:
+        """Now, with its zone."""
+        return utc_now()
+
+
+class Agent:
+    """One node's agent. To be made inside the event loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        *,
+        root_of: Callable[[Peer], Path] = lambda peer: peer.root,
+    ) -> None:
+        """Read the records; nothing is asked yet.
+
+        Raises:
+            OSError: the folder of records cannot be used.
+        """
+        self.settings = settings
+        self.client = client
+        clock = asyncio.get_running_loop().time
+        self.queue = WorkQueue("virt-handler-vm")
+        self.ghosts = GhostRecords(settings.private / GHOSTS)
+        self.domains = DomainStore(self.queue)
+        self.events = EventRecorder(client, COMPONENT, settings.node)
+        self.vmis = cluster.instances(client, settings.node)
+        self.pods = cluster.launcher_pods(client, settings.node)
+        self.kubevirts = cluster.configurations(client)
+        self.sockets = Sockets(settings.pods, settings.node, cluster.LauncherPods(self.pods))
+        recorder = cluster.VmiRecorder(self.events)
+        self.launchers = NodeLaunchers(
+            self.sockets,
+            LauncherStates(self.sockets, utc_now, self._has_qemu),
+            self.ghosts,
+            options=self._options,
+            pipe_for=lambda ghost: Pipe(Listener(ghost, self.domains, self.vmis.store, recorder)),
+            root_of=root_of,
+        )
+        self.rounds = Rounds(self.launchers, self.ghosts, self.domains, utc_now, clock)
+        self.node: Node = read_node(settings.capabilities, host_architecture())
+        self.parts = self._parts(recorder, clock)
+        self.connected = False
+        """Whether the agent works: its watches have begun, and all launchers were asked."""
+
+    def _parts(self, recorder: cluster.VmiRecorder, clock: Callable[[], float]) -> Parts:
+        expectations, clock_of_day = Expectations(), WallClock()
+        return Parts(
+            node=self.settings.node,
+            architecture=host_architecture(),
+            host_cpu_model=self.node.host_model,
+            config=ClusterConfig(),
+            vmis=self.vmis.store,
+            domains=self.domains,
+            ghosts=self.ghosts,
+            expectations=expectations,
+            launchers=self.launchers,
+            api=cluster.ApiServer(self.client, expectations),
+            recorder=recorder,
+            queue=self.queue,
+            disks=ContainerDisks(self.settings.pods, self.launchers.client, self.config, clock_of_day),
+            hotplug=NoHotplug(),
+            network=PodNetwork(PodNetworks(self.settings.private), self._launcher_pid, self.config),
+            runtime=NodeRuntime(self.launchers.client, self.config, host_architecture()),
+            proxy=NoProxy(),
+            metrics=NoDownwardMetrics(),
+            hooks=NoHooks(),
+            io_retry=IoErrorRetry(clock),
+            sriov_limiter=BackoffLimiter(clock),
+            clock=clock_of_day,
+        )
+
+    def config(self) -> ClusterConfig:
+        """The cluster's settings as they are now."""
+        return self.parts.config
+
+    async def run(self, ready: asyncio.Event | None = None) -> None:
+        """Look after the node's VMIs until cancelled; ``ready`` is set when all launchers have been asked.
+
+        Raises:
+            ExceptionGroup: a part of it failed.
+        """
+        self.domains.expect(self.ghosts)
+        self.kubevirts.add_handler(self._on_configuration)
+        self.vmis.add_handler(self._on_vmi)
+        watches = (self.kubevirts, self.pods, self.vmis)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.events.run())
+                for informer in watches:
+                    group.create_task(informer.run())
+                await cluster.until_synced(_SYNC_WARNING, *watches)
+                unrecorded = self._unrecorded()
+                self.domains.expect(unrecorded)
+                group.create_task(work(self.queue, self.settings.workers, self._look_at))
+                await self.rounds.ask_all([*self.ghosts, *unrecorded])
+                group.create_task(self.rounds.run())
+                group.create_task(self._clean_up_moved())
+                self.connected = True
+                if ready is not None:
+                    ready.set()
+        finally:
+            self.connected = False
+            await self.launchers.hang_up()
+
+    async def _look_at(self, key: str) -> None:
+        await execute(key, self.parts)
+
+    async def _clean_up_moved(self) -> None:
+        try:
+            await clean_up_moved(self.ghosts, answers, self.parts)
+        except Exception:  # one VMI's trouble must not end the agent
+            logger.exception("VMIs that moved away while no agent ran: not all is cleaned up")
+
+    def _unrecorded(self) -> list[Ghost]:
+        """Launchers that are there and have no record: the records were lost, or an agent died before it wrote."""
+        recorded = {ghost.uid for ghost in self.ghosts}
+        found = []
+        for vmi in self.vmis.store.objects():
+            if is_final(vmi) or uid_of(vmi) in recorded:
+                continue
+            try:
+                socket = self.sockets.find(vmi)
+            except Exception as error:  # what a pass over it will say again
+                logger.warning("%s: %s", key_of(vmi), error)
+                continue
+            if socket is not None:
+                about = metadata(vmi)
+                found.append(Ghost(str(about["namespace"]), str(about["name"]), uid_of(vmi), str(socket)))
+        return found
+
+    def _on_vmi(self, change: Change) -> None:
+        self.parts.expectations.clear(change.key)
+        self.queue.forget(change.key)
+        self.queue.add(change.key)
+
+    def _on_configuration(self, change: Change) -> None:
+        found: dict[str, Any] = {} if change.deleted else cluster.configuration_of(change.object)
+        try:
+            self.parts.config = ClusterConfig.from_mapping(found)
+        except FieldError as error:
+            logger.warning("KubeVirt %s: spec.configuration is not taken: %s", change.key, error)
+            return
+        for key in self.vmis.store:
+            self.queue.add(key)
+
+    def _options(self, vmi: Vmi, preallocated: Sequence[str]) -> VirtualMachineOptions:
+        return virtual_machine_options(vmi, self.parts.config, self.node.topology, preallocated)
+
+    def _has_qemu(self, vmi: Vmi) -> bool:
+        known = self.launchers.known(uid_of(vmi))
+        return known is not None and known.household.has_qemu()
+
+    async def _launcher_pid(self, vmi: Vmi) -> int:
+        return (await self.launchers.client(vmi)).pid

@@ -1,0 +1,107 @@
+"""Bind mounts from one process' mount namespace into another's (open_tree(2), move_mount(2), mount_setattr(2)).
+
+A mount is copied where it is, and moved as a descriptor: no path of either side is looked up by the other, and
+nothing is left on the node itself. It is gone with the launcher's namespace, whatever becomes of the agent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE_CLONE, _AT_EMPTY_PATH = 1, 0x1000
+_FROM_EMPTY, _TO_EMPTY = 0x04, 0x40
+_READ_ONLY, _NO_SUID, _NO_DEV, _NO_EXEC = 0x01, 0x02, 0x04, 0x08
+_ATTRIBUTES = struct.Struct("=QQQQ")
+_CLONE_FS, _CLONE_NEWNS = 0x200, 0x20000
+_DETACH = 2
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def bind(source: int, source_pid: int, target: int, target_pid: int) -> None:
+    """Mount the open file ``source`` read-only over ``target``; each is of the namespace of its process.
+
+    Raises OSError.
+    """
+
+    def body() -> None:
+        _enter(source_pid)
+        tree = _call("open_tree", _OPEN_TREE, source, b"", _OPEN_TREE_CLONE | _AT_EMPTY_PATH | os.O_CLOEXEC)
+        try:
+            wanted = _ATTRIBUTES.pack(_READ_ONLY | _NO_SUID | _NO_DEV | _NO_EXEC, 0, 0, 0)
+            buffer = ctypes.create_string_buffer(wanted)
+            _call("mount_setattr", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, buffer, _ATTRIBUTES.size)
+            _enter(target_pid)
+            _call("move_mount", _MOVE_MOUNT, tree, b"", target, b"", _FROM_EMPTY | _TO_EMPTY)
+        finally:
+            os.close(tree)
+
+    _apart(body)
+
+
+def unmount(target: int, target_pid: int) -> None:
+    """Take the mount away whose top the open file ``target`` is; raises OSError."""
+
+    def body() -> None:
+        _enter(target_pid)
+        if _LIBC.umount2(os.fsencode(f"/proc/self/fd/{target}"), _DETACH) < 0:
+            raise _last("umount")
+
+    _apart(body)
+
+
+def mount_id(descriptor: int) -> int:
+    """Number of the mount that an open file is of (proc(5), fdinfo)."""
+    for line in Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines():
+        if line.startswith("mnt_id:"):
+            return int(line.split()[1])
+    raise OSError("fdinfo names no mount")
+
+
+def _enter(pid: int) -> None:
+    with open(f"/proc/{pid}/ns/mnt", "rb") as namespace:  # noqa: PTH123  (a descriptor is all that is wanted)
+        if _LIBC.setns(namespace.fileno(), _CLONE_NEWNS) < 0:
+            raise _last("setns")
+
+
+def _leave() -> None:
+    """Share working folder and root with no other thread: the kernel asks for it before a change of namespace."""
+    if _LIBC.unshare(_CLONE_FS) < 0:
+        raise _last("unshare")
+
+
+def _apart(body: Callable[[], None]) -> None:
+    """Run in a thread of its own, which may change its namespace and ends with it."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            _leave()
+            body()
+        except BaseException as error:  # handed to the caller
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="mount")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _call(what: str, number: int, *arguments: object) -> int:
+    # The kernel takes whole registers: a bare int would go as 32 bits.
+    given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    answer: int = _LIBC.syscall(ctypes.c_long(number), *given)
+    if answer < 0:
+        raise _last(what)
+    return answer
+
+
+def _last(what: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"{what}: {os.strerror(number)}")

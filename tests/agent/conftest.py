@@ -1,0 +1,16 @@
+"""Fixtures of the agent's tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.fixtures import control_plane, namespace
+
+__all__ = ["control_plane", "namespace"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker."""
+    config.addinivalue_line(
+        "markers", "cluster: needs a real API server, built the first time (make cluster)"
+    )

@@ -1,0 +1,310 @@
+"""The agent against a real API server; launchers are stood in for, controllers and kubelet played by the test."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kvnode.agent.main import Agent
+from kvnode.agent.settings import Settings
+from kvnode.kube.client import Client, PatchType
+from kvnode.kube.errors import NotFound
+from kvnode.kube.objects import Object
+from kvnode.kube.resources import EVENTS, NODES, VIRTUAL_MACHINE_INSTANCES
+from kvnode.rpc.errors import RpcError
+from tests.agent.standin import StandIn
+from tests.cluster.cluster import Cluster
+from tests.kube.loops import real_time
+from tests.kube.support import background, client_of
+
+pytestmark = pytest.mark.cluster
+
+CONFIGURATION = {"developerConfiguration": {"useEmulation": True, "featureGates": ["ImageVolume"]}}
+SPEC = {
+    "domain": {"devices": {"autoattachPodInterface": False}, "resources": {"requests": {"memory": "64Mi"}}},
+    "terminationGracePeriodSeconds": 0,
+}
+
+
+async def eventually(check: Callable[[], Awaitable[Any]], seconds: float = 20.0) -> Any:
+    """Ask until there is an answer."""
+    async with asyncio.timeout(seconds):
+        while not (found := await check()):
+            await asyncio.sleep(0.03)
+        return found
+
+
+class Node:
+    """A node of a name of its own in a cluster that other tests use too."""
+
+    def __init__(self, client: Client, namespace: str, folder: Path) -> None:
+        self.client, self.namespace, self.folder = client, namespace, folder
+        self.name = f"node-{namespace}"
+        self.launchers: list[StandIn] = []
+        (folder / "dev").mkdir()
+        self.settings = Settings(
+            self.name,
+            pods=folder / "p",
+            private=folder / "private",
+            capabilities=folder / "none",
+            device_plugins=folder / "d",
+            devices=folder / "dev",
+            address="127.0.0.1",
+            port=0,
+        )
+
+    async def vmi(self, phase: str = "Scheduled", name: str = "testvmi") -> tuple[Object, StandIn]:
+        """A VMI that a controller has handed over, and its launcher, which does not listen yet."""
+        obj = {
+            "apiVersion": "kubevirt.io/v1",
+            "kind": "VirtualMachineInstance",
+            "metadata": {
+                "name": name,
+                "namespace": self.namespace,
+                "labels": {"kubevirt.io/nodeName": self.name},
+                "finalizers": ["kubevirt.io/foregroundDeleteVirtualMachine"],
+            },
+            "spec": SPEC,
+        }
+        made = await self.client.create(VIRTUAL_MACHINE_INSTANCES, obj)
+        pod = f"pod-{name}"
+        status = {"phase": phase, "nodeName": self.name, "activePods": {pod: self.name}}
+        made = await self.client.patch(
+            VIRTUAL_MACHINE_INSTANCES, name, self.namespace, {"status": status}, PatchType.MERGE
+        )
+        root = self.folder / f"root-{name}"
+        launcher = StandIn(self.folder / "p", root, pod, made)
+        self.launchers.append(launcher)
+        return made, launcher
+
+    async def get(self, name: str = "testvmi") -> Object:
+        return await self.client.get(VIRTUAL_MACHINE_INSTANCES, name, self.namespace)
+
+    async def until(self, phase: str, name: str = "testvmi") -> Object:
+        async def check() -> Object | None:
+            found = await self.get(name)
+            return found if found["status"].get("phase") == phase else None
+
+        found: Object = await eventually(check)
+        return found
+
+    async def events(self) -> list[tuple[str, str]]:
+        found = await self.client.list_all(EVENTS, self.namespace)
+        return [(one["reason"], one["type"]) for one in found]
+
+    @asynccontextmanager
+    async def agent(self) -> AsyncIterator[Agent]:
+        """An agent that runs."""
+        async with Client(self.client.configuration) as client:
+            agent = Agent(client, self.settings, root_of=lambda _peer: self.folder / "root-testvmi")
+            ready = asyncio.Event()
+            async with background(agent.run(ready)):
+                async with asyncio.timeout(20):
+                    await ready.wait()
+                yield agent
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder whose name leaves room for sockets."""
+    made = Path(tempfile.mkdtemp(prefix="kv"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def configuration(control_plane: Cluster) -> None:
+    """A cluster whose nodes need no KVM."""
+    path = "/apis/kubevirt.io/v1/namespaces/default/kubevirts"
+    body = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "KubeVirt",
+        "metadata": {"name": "kubevirt"},
+        "spec": {"configuration": CONFIGURATION},
+    }
+    control_plane.request("POST", path, body)
+
+
+@asynccontextmanager
+async def node_of(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterator[Node]:
+    async with client_of(cluster) as client:
+        node = Node(client, namespace, folder)
+        await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name}})
+        try:
+            yield node
+        finally:
+            for launcher in node.launchers:
+                await launcher.stop()
+
+
+@real_time
+async def test_a_vm_starts_runs_and_ends(control_plane: Cluster, namespace: str, folder: Path) -> None:
+    async with node_of(control_plane, namespace, folder) as node, node.agent():
+        _, launcher = await node.vmi()
+        await launcher.start()
+        await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
+        assert launcher.asked[0]["metadata"]["uid"] == launcher.uid
+        await launcher.become("Running", "Unknown")
+        vmi = await node.until("Running")
+        stamps = vmi["status"]["phaseTransitionTimestamps"]
+        assert [one["phase"] for one in stamps] == ["Running"]
+        assert (folder / "private/ghost-records" / launcher.uid).exists()
+
+        await node.client.delete(VIRTUAL_MACHINE_INSTANCES, "testvmi", namespace)
+        await eventually(lambda: asyncio.sleep(0, "kill" in launcher.calls))
+        await launcher.become("Shutoff", "Destroyed")
+        await eventually(lambda: asyncio.sleep(0, "delete" in launcher.calls))
+        await node.until("Succeeded")
+        await launcher.stop()
+
+        async def clean() -> bool:
+            return not (folder / "private/ghost-records" / launcher.uid).exists()
+
+        await eventually(clean)
+        told = await node.events()
+        assert ("Created", "Normal") in told
+        assert ("Started", "Normal") in told
+        assert ("Stopped", "Normal") in told
+
+
+@real_time
+async def test_a_restart_leaves_a_running_vm_alone(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node:
+        _, launcher = await node.vmi()
+        await launcher.start()
+        async with node.agent():
+            await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
+            await launcher.become("Running", "Unknown")
+            await node.until("Running")
+        before = await node.get()
+        async with node.agent() as agent:
+            count = len(launcher.calls)
+            await eventually(lambda: asyncio.sleep(0, len(launcher.calls) > count))
+            assert agent.domains.get(f"{namespace}/testvmi") is not None
+        after = await node.get()
+        assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        assert set(launcher.calls) == {"sync"}
+
+
+@real_time
+async def test_a_restart_without_records_leaves_it_alone_too(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node:
+        _, launcher = await node.vmi("Running")
+        launcher.state = ("Running", "Unknown")
+        await launcher.start()
+        async with node.agent():
+            await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
+        assert (await node.get())["status"]["phase"] == "Running"
+
+
+@real_time
+async def test_a_launcher_that_died_while_no_agent_ran_fails_its_vm(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node:
+        await node.vmi("Running")
+        async with node.agent():
+            await node.until("Failed")
+
+
+@real_time
+async def test_a_launcher_that_hangs_at_the_restart_is_waited_for(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node:
+        _, launcher = await node.vmi("Running")
+        launcher.state = ("Running", "Unknown")
+        launcher.silent.clear()
+        await launcher.start()
+        async with node.agent() as agent:
+            assert (await node.get())["status"]["phase"] == "Running"
+            launcher.silent.set()
+            ghost = next(iter(agent.ghosts))
+            await agent.rounds.look_after(ghost)
+            domain = agent.domains.get(ghost.key)
+            assert domain is not None
+            assert domain.status == "Running"
+
+
+@real_time
+async def test_a_failing_sync_is_told_and_tried_again(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node, node.agent():
+        _, launcher = await node.vmi()
+        launcher.failure = "played"
+        await launcher.start()
+
+        async def refused() -> Any:
+            found = (await node.get())["status"].get("conditions") or ()
+            return [one for one in found if one["type"] == "Synchronized" and "played" in one["message"]]
+
+        assert (await eventually(refused))[0]["status"] == "False"
+        launcher.failure = ""
+        await launcher.become("Running", "Unknown")
+        vmi = await node.until("Running")
+        assert vmi["status"]["phase"] == "Running"
+
+
+@real_time
+async def test_a_launcher_can_lie_about_its_own_vm_only(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node, node.agent() as agent:
+        _, launcher = await node.vmi()
+        await launcher.start()
+        await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
+        await launcher.become("Running", "Unknown")
+        lie = launcher.domain().replace(f'"{launcher.name}"', '"victim"')
+        with pytest.raises(RpcError, match="may not speak of"):
+            await launcher.tell("MODIFIED", lie)
+        with pytest.raises(RpcError, match="its own VM only"):
+            await launcher.tell_event(name="victim")
+        with pytest.raises(RpcError, match="domainJSON"):
+            await launcher.tell("MODIFIED", "[")
+        assert agent.domains.get(f"{namespace}/victim") is None
+        await launcher.tell_event()
+
+        async def told() -> bool:
+            return ("Played", "Normal") in await node.events()
+
+        assert await eventually(told)
+
+
+@real_time
+async def test_vmis_of_missing_launchers_are_read_live_and_cleaned_up(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    """A VMI that went while no agent ran: its domain is ended and its record goes."""
+    async with node_of(control_plane, namespace, folder) as node:
+        vmi, launcher = await node.vmi("Running")
+        launcher.state = ("Running", "Unknown")
+        await launcher.start()
+        async with node.agent():
+            await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
+        vmi = await node.get()
+        vmi["metadata"]["finalizers"] = []
+        await node.client.replace(VIRTUAL_MACHINE_INSTANCES, vmi)
+        await node.client.delete(VIRTUAL_MACHINE_INSTANCES, "testvmi", namespace)
+        with pytest.raises(NotFound):
+            await node.get()
+        async with node.agent():
+            await eventually(lambda: asyncio.sleep(0, "kill" in launcher.calls))
+            await launcher.become("Shutoff", "Destroyed")
+            await eventually(lambda: asyncio.sleep(0, "delete" in launcher.calls))
+
+            async def clean() -> bool:
+                return not list((folder / "private/ghost-records").iterdir())
+
+            assert await eventually(clean)
