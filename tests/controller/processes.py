@@ -22,11 +22,15 @@ DURATION = 3.0
 
 @contextmanager
 def controller(
-    kubeconfig: Path, log: Path, *arguments: str, namespace: str
+    kubeconfig: Path, log: Path, *arguments: str, namespace: str, watch: str | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A controller that looks after one namespace, and whose Lease is there; killed at the end if it lives."""
+    """A controller whose Lease is in a namespace; it looks after that one, or after another ("": all).
+
+    It is killed at the end if it lives.
+    """
     command = [sys.executable, "-m", "kvnode.cli", "controller", "--kubeconfig", str(kubeconfig)]
-    command += ["--namespace", namespace, "--watch-namespace", namespace, *arguments]
+    watched = namespace if watch is None else watch
+    command += ["--namespace", namespace, "--watch-namespace", watched, *arguments]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
     with log.open("wb") as file:
         process = subprocess.Popen(command, stderr=file, env=environment, start_new_session=True)

@@ -1,4 +1,7 @@
-"""Scheduler, kubelet and node agent of many machines at once: pods run as soon as they are made, and so do guests."""
+"""Scheduler, kubelet and node agent of many machines at once.
+
+Pods run as soon as they are made, and so do guests; pods that are to go end at once.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ class StandIn:
     """UID of every launcher pod ever seen -> name of its VMI."""
     vmis: dict[str, str] = field(default_factory=dict)
     """UID of every VMI ever seen -> its name."""
+    _ended: set[str] = field(default_factory=set)
     _running: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -51,7 +55,12 @@ class StandIn:
     def _on_pod(self, change: Change) -> None:
         pod = change.object
         meta = pod["metadata"]
-        if change.deleted or meta["uid"] in self.pods:
+        if change.deleted:
+            return
+        if meta.get("deletionTimestamp") and meta["uid"] not in self._ended:
+            self._ended.add(meta["uid"])
+            self._start(self._end_pod(pod))
+        if meta["uid"] in self.pods:
             return
         self.pods[meta["uid"]] = meta["ownerReferences"][0]["name"]
         self._start(self._run_pod(pod, len(self.pods)))
@@ -95,6 +104,10 @@ class StandIn:
         }
         patch = {"status": status}
         await self.client.patch(PODS, name, namespace, patch, PatchType.STRATEGIC, subresource="status")
+
+    async def _end_pod(self, pod: Object) -> None:
+        meta = pod["metadata"]
+        await self.client.delete(PODS, meta["name"], meta["namespace"], uid=meta["uid"], grace_seconds=0)
 
     async def _run_guest(self, vmi: Object) -> None:
         seen = {"phase": "Running", "phaseTransitionTimestamp": timestamp(utc_now())}
