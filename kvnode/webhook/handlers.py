@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kvnode.spec.cause import Cause
+from kvnode.api.errors import FieldError
+from kvnode.spec.cause import TYPE_INVALID, Cause
 from kvnode.webhook.instances import mutate_instance, validate_instance
 from kvnode.webhook.machines import mutate_machine, validate_machine_request
 from kvnode.webhook.reviews import Answer, Request, ReviewError, read_request, write_answer
@@ -46,6 +47,8 @@ class Admission:
             return write_answer(request.uid, Answer())
         try:
             answer = decide(request, self.settings)
+        except FieldError as error:
+            answer = Answer(causes=[Cause(error.field, TYPE_INVALID, error.message)])
         except Exception:
             # A defect must not let anything through, nor take the server down.
             logger.exception("%s %s: a defect while deciding", request.operation, request.resource)

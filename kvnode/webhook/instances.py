@@ -13,6 +13,7 @@ from kvnode.api import names
 from kvnode.api.errors import FieldError
 from kvnode.spec.cause import INVALID, NOT_SUPPORTED, Cause, shown
 from kvnode.spec.defaults import apply_defaults
+from kvnode.spec.fields import get_mapping
 from kvnode.spec.validation import validate
 from kvnode.spec.validation.instance import RESERVED_LABELS
 from kvnode.spec.validation.update import hotplug_causes, reserved_label_causes, same_spec
@@ -80,8 +81,8 @@ def _parity_wanted(vmi: Mapping[str, Any], settings: Settings) -> bool:
     return bool(isolated) and _EVEN_PARITY in settings.annotations and settings.cluster.gate("AlignCPUs")
 
 
-def _status(vmi: Mapping[str, Any]) -> Any:
-    return vmi.get("status") or {}
+def _status(vmi: Mapping[str, Any]) -> Mapping[str, Any]:
+    return get_mapping(vmi, "status", "")
 
 
 def validate_instance(request: Request, settings: Settings) -> Answer:
@@ -130,10 +131,10 @@ def _foreign_node(request: Request, settings: Settings) -> list[Cause]:
     if not request.node:
         return [Cause("", INVALID, "the agent's token names no node: bind it to the agent's pod")]
     before, after = _status(request.old), _status(request.new)
-    target = (before.get("migrationState") or {}).get("targetNode") or ""
+    target = get_mapping(before, "migrationState", "status.").get("targetNode") or ""
     if request.node != before.get("nodeName", "") and request.node != target:
         return [Cause("", INVALID, f"the agent of {shown(request.node)} may not change VMIs of other nodes")]
-    wanted = (after.get("migrationState") or {}).get("targetNode") or ""
+    wanted = get_mapping(after, "migrationState", "status.").get("targetNode") or ""
     if not target and wanted:
         return [Cause("status.migrationState.targetNode", INVALID, "is not for an agent to set")]
     return []

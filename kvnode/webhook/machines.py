@@ -7,6 +7,7 @@ from typing import Any
 
 from kvnode.spec.cause import INVALID, Cause
 from kvnode.spec.defaults import DefaultingError, apply_machine_defaults
+from kvnode.spec.fields import get_mapping
 from kvnode.spec.validation.instance import RESERVED_LABELS
 from kvnode.spec.validation.machine import validate_machine
 from kvnode.spec.validation.update import data_volume_namespace_causes, machine_update_causes
@@ -44,12 +45,12 @@ def validate_machine_request(request: Request, settings: Settings) -> Answer:
         old = None if request.creating else request.old
         causes = data_volume_namespace_causes(vm, old, request.namespace)
         causes += machine_update_causes(vm, old) if old is not None else []
-    running = (request.new.get("spec") or {}).get("running") is not None if not causes else False
+    running = not causes and get_mapping(vm, "spec", "").get("running") is not None
     return Answer(causes=causes, warnings=[_RUNNING] if running else [])
 
 
 def _deleting(vm: Mapping[str, Any]) -> bool:
-    return bool((vm.get("metadata") or {}).get("deletionTimestamp"))
+    return bool(get_mapping(vm, "metadata", "").get("deletionTimestamp"))
 
 
 def _without_reserved_labels(vm: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -46,7 +46,7 @@ _ONLY_OF_INSTANCES = frozenset(
 )
 """Rules that are asked when the VMI is made, and not before (``vmi-create-admitter.go:118-130``)."""
 
-_ONLY_OF_NEW = frozenset({networks.check_bindings, networks.check_discontinued})
+_ONLY_OF_NEW = frozenset({networks.check_discontinued})
 """Rules that an update need not keep (``vms-admitter.go:134-147``)."""
 
 _CREATED = tuple(rule for rule in RULES if rule not in _ONLY_OF_INSTANCES)

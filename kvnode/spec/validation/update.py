@@ -11,6 +11,7 @@ from typing import Any
 from kvnode.api.quantity import Quantity
 from kvnode.spec.cause import DUPLICATE, INVALID, NOT_SUPPORTED, REQUIRED, Cause, shown
 from kvnode.spec.config import ClusterConfig
+from kvnode.spec.fields import get_mapping
 from kvnode.spec.normal import normal_instance
 from kvnode.spec.validation.instance import RESERVED_LABELS
 from kvnode.spec.validation.review import Json
@@ -28,7 +29,7 @@ def reserved_label_causes(new: Mapping[str, Any], old: Mapping[str, Any]) -> lis
 
 
 def _labels(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    return (obj.get("metadata") or {}).get("labels") or {}
+    return get_mapping(get_mapping(obj, "metadata", ""), "labels", "metadata.")
 
 
 def same_spec(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
@@ -212,10 +213,13 @@ def hotplug_disk_fault(disk: Json) -> str | None:
 def machine_update_causes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
     """What a snapshot or restore that is under way keeps from changing (``vm-storage-status.go``).
 
-    Both objects are of valid types; `new` passed `validate_machine`.
+    `new` passed `validate_machine`.
+
+    Raises:
+        FieldError: `old` is no VirtualMachine.
     """
-    status = new.get("status") or {}
-    after, before = new["spec"], old.get("spec") or {}
+    status = get_mapping(new, "status", "")
+    after, before = new["spec"], get_mapping(old, "spec", "")
     if status.get("snapshotInProgress") is not None:
         during = f"until the snapshot {shown(status['snapshotInProgress'])} is done"
         if _template_volumes(after) != _template_volumes(before):
@@ -233,7 +237,7 @@ def data_volume_namespace_causes(
 ) -> list[Cause]:
     """A DataVolume is made in its VM's namespace (``data-volume-template.go:38``); old ones may stay as they are."""
     templates = new["spec"].get("dataVolumeTemplates") or []
-    if old is not None and templates == ((old.get("spec") or {}).get("dataVolumeTemplates") or []):
+    if old is not None and templates == (get_mapping(old, "spec", "").get("dataVolumeTemplates") or []):
         return []
     return [
         Cause(
@@ -247,7 +251,8 @@ def data_volume_namespace_causes(
 
 
 def _template_volumes(spec: Mapping[str, Any]) -> Any:
-    return ((spec.get("template") or {}).get("spec") or {}).get("volumes") or []
+    template = get_mapping(spec, "template", "spec.")
+    return get_mapping(template, "spec", "spec.template.").get("volumes") or []
 
 
 def _strategy(spec: Mapping[str, Any]) -> str:
