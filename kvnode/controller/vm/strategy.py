@@ -100,14 +100,18 @@ async def _start_when_due(run: Run) -> None:
 async def _rerun_on_failure(run: Run) -> None:
     vmi = run.vmi
     if vmi is None:
-        # A VM that comes from another strategy, or is new, starts without being asked.
-        if wants_start(run.vm) or status_of(run.vm).get("runStrategy", "") != RERUN_ON_FAILURE:
+        if _is_rerun_due(run.vm):
             await _start_when_due(run)
         return
     if not is_deleting(vmi) and (is_final(vmi) or wants_stop_of(run.vm, vmi)):
         await stop(run)
         if phase(vmi) == Phase.FAILED:
             append_start(run.vm)  # written with the rest of the status
+
+
+def _is_rerun_due(vm: Object) -> bool:
+    """A VM that comes from another strategy, or is new, starts without being asked."""
+    return wants_start(vm) or status_of(vm).get("runStrategy", "") != RERUN_ON_FAILURE
 
 
 async def _manual(run: Run) -> None:
@@ -172,12 +176,15 @@ _DECISIONS: dict[str, Callable[[Run], Awaitable[None]]] = {
 
 
 def is_to_run(run: Run) -> bool:
-    """Whether the VM is set to be running (``vm.go:1215``)."""
+    """Whether the VM is set to be running (``vm.go:1215``).
+
+    There a stopped VM of RerunOnFailure counts, too, though nothing will start it.
+    """
     strategy, vmi = known_strategy(run.vm), run.vmi
     if strategy == MANUAL:
         return wants_start(run.vm) if vmi is None else not wants_stop_of(run.vm, vmi)
     if strategy == RERUN_ON_FAILURE:
-        return vmi is None or phase(vmi) != Phase.SUCCEEDED
+        return _is_rerun_due(run.original) if vmi is None else phase(vmi) != Phase.SUCCEEDED
     if strategy == ONCE:
         return vmi is None
     return strategy == ALWAYS
