@@ -31,6 +31,7 @@ VERBS = {
     "pod": "Render the pods that machines run in.",
     "overhead": "Compute a machine's memory overhead.",
     "controller": "Look after a cluster's virtual machines.",
+    "webhook": "Answer what a cluster asks before it stores machines.",
     "completion": "Print the completion script of a shell.",
 }
 """Every verb and its line in ``kvnode --help``; the verb's code is in the module of its name."""

@@ -1,0 +1,125 @@
+"""``kvnode webhook``: the admission webhooks of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kvnode.cli import exitcodes
+from kvnode.cli.errors import CliError
+
+if TYPE_CHECKING:
+    from kvnode.kube.config import Configuration
+    from kvnode.webhook.run import Options
+
+
+@click.command("webhook")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="How to reach the API server.  [default: the pod's service account, else $KUBECONFIG]",
+)
+@click.option(
+    "--namespace",
+    envvar="POD_NAMESPACE",
+    show_envvar=True,
+    default="kvnode",
+    show_default=True,
+    metavar="NAME",
+    help="Namespace of kvnode's own components.",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="DNS name or address that the API server calls.  [default: kvnode-webhook.NAMESPACE.svc]",
+)
+@click.option(
+    "--account",
+    "accounts",
+    multiple=True,
+    metavar="NAME",
+    help="Service account that writes the status of instances.  [default: kvnode-controller, kvnode-agent]",
+)
+@click.option(
+    "--agent-account",
+    default="kvnode-agent",
+    show_default=True,
+    metavar="NAME",
+    help="The one of them that writes only instances of its own node.",
+)
+@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: all]")
+@click.option("--port", type=click.IntRange(0, 65535), default=8443, show_default=True, help="0: any.")
+@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+def command(
+    *,
+    kubeconfig: Path | None,
+    namespace: str,
+    names: tuple[str, ...],
+    accounts: tuple[str, ...],
+    agent_account: str,
+    host: str | None,
+    port: int,
+    verbose: bool,
+) -> int:
+    """Answer the API server's questions about machines and instances.
+
+    New ones get their defaults and are checked against KubeVirt's rules, changes against those on changes. The
+    certificate is made, kept in a Secret and renewed by the command itself. deploy/webhook has the rest of
+    what a cluster needs.
+
+    \b
+    Example:
+      kvnode webhook --namespace kvnode
+    """
+    from kvnode.cli.controller import log_to_stderr  # noqa: PLC0415 - only where there is a cluster
+    from kvnode.kube.config import discover  # noqa: PLC0415
+    from kvnode.kube.errors import KubeError  # noqa: PLC0415
+    from kvnode.webhook.certificates import CertificateError  # noqa: PLC0415
+    from kvnode.webhook.run import Options  # noqa: PLC0415
+
+    log_to_stderr(verbose=verbose)
+    defaults = Options()
+    options = Options(
+        namespace=namespace,
+        names=names,
+        host=host or defaults.host,
+        port=port,
+        accounts=accounts or defaults.accounts,
+        agent=agent_account,
+    )
+    try:
+        return asyncio.run(_until_told(discover(kubeconfig), options))
+    except* (KubeError, CertificateError, OSError) as group:
+        first = _first(group)
+        raise CliError(getattr(first, "strerror", None) or str(first)) from None
+
+
+def _first(group: BaseExceptionGroup[Exception]) -> Exception:
+    """The first of the failures that is no group itself."""
+    first: Exception | BaseExceptionGroup[Exception] = group
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first
+
+
+async def _until_told(configuration: Configuration, options: Options) -> int:
+    """Run until SIGTERM, and answer the questions under way; gives the exit code."""
+    from kvnode.kube.client import Client  # noqa: PLC0415
+    from kvnode.webhook.run import Webhooks  # noqa: PLC0415
+
+    async with Client(configuration, user_agent="kvnode-webhook") as client:
+        work = asyncio.ensure_future(Webhooks(client, options).run())
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
+        try:
+            await work
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise  # Ctrl-C
+    return exitcodes.OK
