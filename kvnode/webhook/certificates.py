@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
+_NAME = re.compile(r"(?:DNS|IP Address):([^,\s]+)")
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
@@ -173,13 +174,21 @@ def _validity(pem: bytes) -> tuple[float, float]:
 
 
 def _names(pem: bytes) -> set[str]:
-    """The names that a certificate is for, as openssl writes them."""
+    """The names that a certificate is for."""
     text = _openssl("x509", "-noout", "-ext", "subjectAltName", text=pem).decode()
-    return {part.strip() for part in text.rpartition(":\n" if ":\n" in text else "\n    ")[2].split(",")}
+    return {_plain(name) for name in _NAME.findall(text)}
 
 
 def _wanted(names: tuple[str, ...]) -> set[str]:
-    return {_alternative(name).replace("IP:", "IP Address:", 1) for name in names}
+    return {_plain(name) for name in names}
+
+
+def _plain(name: str) -> str:
+    """A name however it is written: openssl writes IPv6 addresses in its own way."""
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        return name
 
 
 def _openssl(*arguments: str, text: bytes | None = None) -> bytes:

@@ -14,7 +14,7 @@ from kvnode.webhook import certificates
 from kvnode.webhook.certificates import CertificateError, Lifetimes, Material, Pair, make, renewed
 from kvnode.webhook.server import load, make_tls
 
-NAMES = ("localhost", "kvnode-webhook.kvnode.svc", "127.0.0.1")
+NAMES = ("localhost", "kvnode-webhook.kvnode.svc", "127.0.0.1", "fd00::1")
 DAY = 86400.0
 NOW = time.time()
 

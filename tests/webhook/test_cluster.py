@@ -159,6 +159,18 @@ def in_namespace(obj: dict[str, Any], namespace: str, name: str = "") -> dict[st
     return obj
 
 
+def test_the_deployment_is_one(control_plane: Cluster, namespace: str) -> None:
+    paths = {
+        "Service": "/api/v1/namespaces/{}/services",
+        "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+        "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    }
+    strict = "?dryRun=All&fieldValidation=Strict"
+    for document in documents("deployment.yaml", namespace):
+        made = control_plane.request("POST", paths[document["kind"]].format(namespace) + strict, document)
+        assert made["metadata"]["name"] == "kvnode-webhook"
+
+
 @real_time
 async def test_an_instance_is_defaulted_checked_and_kept_from_users(
     control_plane: Cluster, namespace: str
