@@ -11,8 +11,10 @@ from typing import Any
 
 from kvnode.agent import cluster
 from kvnode.agent.absent import NoDownwardMetrics, NoHooks, NoHotplug, NoProxy
+from kvnode.agent.beats import Heart, Labels
 from kvnode.agent.capabilities import Node, read_node
 from kvnode.agent.containerdisks import ContainerDisks
+from kvnode.agent.devices.plugin import Plugins
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.execute import execute
 from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
@@ -42,7 +44,7 @@ from kvnode.spec.config import ClusterConfig
 
 logger = logging.getLogger(__name__)
 
-COMPONENT = "virt-handler"
+COMPONENT, LABELLER = "virt-handler", "node-labeller"
 GHOSTS = "ghost-records"
 _SYNC_WARNING = 10.0
 
@@ -77,6 +79,7 @@ class Agent:
         self.ghosts = GhostRecords(settings.private / GHOSTS)
         self.domains = DomainStore(self.queue)
         self.events = EventRecorder(client, COMPONENT, settings.node)
+        self.node_events = EventRecorder(client, LABELLER, settings.node)
         self.vmis = cluster.instances(client, settings.node)
         self.pods = cluster.launcher_pods(client, settings.node)
         self.kubevirts = cluster.configurations(client)
@@ -93,6 +96,18 @@ class Agent:
         self.rounds = Rounds(self.launchers, self.ghosts, self.domains, utc_now, clock)
         self.node: Node = read_node(settings.capabilities, host_architecture())
         self.parts = self._parts(recorder, clock)
+        self._raw_config: dict[str, Any] = {}
+        self.plugins = Plugins(settings.device_plugins, settings.devices, settings.max_devices)
+        self.heart = Heart(client, settings.node, self.config, self.is_ready)
+        self.labels = Labels(
+            client,
+            settings.node,
+            self.node,
+            config=self.config,
+            raw=lambda: self._raw_config,
+            events=self.node_events,
+            devices=settings.devices,
+        )
         self.connected = False
         """Whether the agent works: its watches have begun, and all launchers were asked."""
 
@@ -127,6 +142,10 @@ class Agent:
         """The cluster's settings as they are now."""
         return self.parts.config
 
+    def is_ready(self) -> bool:
+        """Whether VMs may be scheduled to the node."""
+        return self.connected and self.plugins.initialised
+
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Look after the node's VMIs until cancelled; ``ready`` is set when all launchers have been asked.
 
@@ -139,7 +158,8 @@ class Agent:
         watches = (self.kubevirts, self.pods, self.vmis)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self.events.run())
+                for recorder in (self.events, self.node_events):
+                    group.create_task(recorder.run())
                 for informer in watches:
                     group.create_task(informer.run())
                 await cluster.until_synced(_SYNC_WARNING, *watches)
@@ -150,6 +170,8 @@ class Agent:
                 group.create_task(self.rounds.run())
                 group.create_task(self._clean_up_moved())
                 self.connected = True
+                for one in (self.plugins.run(), self.heart.run(), self.labels.run()):
+                    group.create_task(one)
                 if ready is not None:
                     ready.set()
         finally:
@@ -194,6 +216,8 @@ class Agent:
         except FieldError as error:
             logger.warning("KubeVirt %s: spec.configuration is not taken: %s", change.key, error)
             return
+        self._raw_config = found
+        self.labels.look_again()
         for key in self.vmis.store:
             self.queue.add(key)
 

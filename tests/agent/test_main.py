@@ -19,6 +19,7 @@ from kvnode.kube.errors import NotFound
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import EVENTS, NODES, VIRTUAL_MACHINE_INSTANCES
 from kvnode.rpc.errors import RpcError
+from tests.agent.kubelet import Kubelet
 from tests.agent.standin import StandIn
 from tests.cluster.cluster import Cluster
 from tests.kube.loops import real_time
@@ -48,6 +49,7 @@ class Node:
         self.client, self.namespace, self.folder = client, namespace, folder
         self.name = f"node-{namespace}"
         self.launchers: list[StandIn] = []
+        self.kubelet = Kubelet(folder / "d")
         (folder / "dev").mkdir()
         self.settings = Settings(
             self.name,
@@ -75,6 +77,8 @@ class Node:
         }
         made = await self.client.create(VIRTUAL_MACHINE_INSTANCES, obj)
         pod = f"pod-{name}"
+        sockets = self.folder / "p" / pod / "volumes/kubernetes.io~empty-dir/sockets"
+        sockets.mkdir(parents=True)
         status = {"phase": phase, "nodeName": self.name, "activePods": {pod: self.name}}
         made = await self.client.patch(
             VIRTUAL_MACHINE_INSTANCES, name, self.namespace, {"status": status}, PatchType.MERGE
@@ -137,11 +141,13 @@ async def node_of(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterat
     async with client_of(cluster) as client:
         node = Node(client, namespace, folder)
         await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name}})
+        await node.kubelet.start()
         try:
             yield node
         finally:
             for launcher in node.launchers:
                 await launcher.stop()
+            await node.kubelet.stop()
 
 
 @real_time
@@ -308,3 +314,24 @@ async def test_vmis_of_missing_launchers_are_read_live_and_cleaned_up(
                 return not list((folder / "private/ghost-records").iterdir())
 
             assert await eventually(clean)
+
+
+@real_time
+async def test_the_node_becomes_schedulable_with_its_devices(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node:
+
+        async def schedulable() -> str:
+            found = await node.client.get(NODES, node.name)
+            return str((found["metadata"].get("labels") or {}).get("kubevirt.io/schedulable", ""))
+
+        async with node.agent():
+            await eventually(lambda: is_true(schedulable))
+            names = {f"devices.kubevirt.io/{name}" for name in ("kvm", "tun", "vhost-net")}
+            assert set(node.kubelet.registered) == names
+        assert await schedulable() == "false"
+
+
+async def is_true(ask: Callable[[], Awaitable[str]]) -> bool:
+    return await ask() == "true"
