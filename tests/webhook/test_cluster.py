@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
+from kvnode.controller.manager import Manager
 from kvnode.kube.client import Client, PatchType
 from kvnode.kube.config import from_kubeconfig
 from kvnode.kube.credentials import StaticToken
 from kvnode.kube.errors import ApiError
-from kvnode.kube.resources import KUBEVIRTS, SECRETS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
+from kvnode.kube.resources import KUBEVIRTS, PODS, SECRETS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from kvnode.webhook.registration import CONFIGURATION, REGISTRATIONS
 from kvnode.webhook.run import Options, Webhooks
 from kvnode.webhook.store import SECRET, SharedCertificates
@@ -310,3 +311,28 @@ async def test_while_none_answers_nothing_of_these_kinds_is_taken_and_all_else_i
             await client.delete(KUBEVIRTS, "k", namespace)
     finally:
         uninstall(control_plane)
+
+
+@real_time
+async def test_the_controllers_do_their_work_behind_the_webhooks(
+    control_plane: Cluster, namespace: str
+) -> None:
+    async with (
+        installed(control_plane, namespace) as it,
+        background(Manager(it.controller, namespace=namespace).run()),
+    ):
+        await it.user.create(VIRTUAL_MACHINES, in_namespace(vm(), namespace))
+        pods: list[dict[str, Any]] = []
+        while not pods:
+            await asyncio.sleep(0.1)
+            pods = await it.user.list_all(PODS, namespace=namespace)
+        instance = await it.user.get(VIRTUAL_MACHINE_INSTANCES, "testvm", namespace)
+        machine = await it.user.get(VIRTUAL_MACHINES, "testvm", namespace)
+        assert pods[0]["metadata"]["ownerReferences"][0]["uid"] == instance["metadata"]["uid"]
+        assert instance["metadata"]["ownerReferences"][0]["uid"] == machine["metadata"]["uid"]
+        assert instance["metadata"]["finalizers"].count("kubevirt.io/foregroundDeleteVirtualMachine") == 1
+        template = machine["spec"]["template"]["spec"]
+        assert instance["spec"]["domain"]["firmware"] == template["domain"]["firmware"]
+        await it.user.delete(VIRTUAL_MACHINES, "testvm", namespace)
+        for pod in pods:
+            await it.user.delete(PODS, pod["metadata"]["name"], namespace)
