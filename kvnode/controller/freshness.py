@@ -65,7 +65,10 @@ class FreshApi:
 
     async def create(self, resource: Resource, obj: Object) -> Object:
         """See `Api.create`."""
-        return await self._api.create(resource, obj)
+        made = await self._api.create(resource, obj)
+        if self._observe is not None:
+            self._observe(resource, made)
+        return made
 
     async def replace(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
         """See `Api.replace`."""

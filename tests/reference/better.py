@@ -129,6 +129,11 @@ RULES: tuple[Rule, ...] = (
         "a pod that was just made is told of with the phase that it brings, not in a write of its own",
         controllers.pod_told_at_once,
     ),
+    Rule(
+        "vmi",
+        "a pod that was asked for is waited for although its VMI is said to be gone: a watch may be wrong",
+        controllers.still_awaited,
+    ),
 )
 
 

@@ -38,8 +38,11 @@ class VirtualMachineInstanceController:
         vmi = self.world.caches.vmis.get(key)
         expected = (self.pod_expectations, self.vmi_expectations, self.claim_expectations)
         if vmi is None:
-            for one in expected:
-                one.forget(key)
+            self.vmi_expectations.forget(key)
+            for one in (self.pod_expectations, self.claim_expectations):
+                # The deletion may never have been: what is still to come is waited for, or a second pod is made.
+                if one.satisfied(key):
+                    one.forget(key)
             self.world.api.forget(VIRTUAL_MACHINE_INSTANCES, key)
             return
         if self.world.api.is_stale(VIRTUAL_MACHINE_INSTANCES, vmi):
