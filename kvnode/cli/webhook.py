@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     "--account",
     "accounts",
     multiple=True,
-    metavar="NAME",
+    metavar="[NAMESPACE/]NAME",
     help="Service account that writes the status of instances.  [default: kvnode-controller, kvnode-agent]",
 )
 @click.option(
     "--agent-account",
     default="kvnode-agent",
     show_default=True,
-    metavar="NAME",
+    metavar="[NAMESPACE/]NAME",
     help="The one of them that writes only instances of its own node.",
 )
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: all]")

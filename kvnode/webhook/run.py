@@ -82,8 +82,9 @@ class Webhooks:
 
     def _settings(self, kubevirt: dict[str, object], architecture: str) -> Settings:
         namespace = self.options.namespace
-        accounts = user_names(namespace, self.options.accounts)
-        return Settings.of(kubevirt, architecture, accounts, user_names(namespace, (self.options.agent,)))
+        agents = user_names(namespace, (self.options.agent,))
+        accounts = user_names(namespace, self.options.accounts) | agents
+        return Settings.of(kubevirt, architecture, accounts, agents)
 
     def _take(self, admission: Admission, change: Change) -> None:
         """A configuration that cannot be read leaves the last good one."""

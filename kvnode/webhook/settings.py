@@ -55,5 +55,9 @@ class Settings:
 
 
 def user_names(namespace: str, accounts: tuple[str, ...]) -> frozenset[str]:
-    """Names that the API server knows service accounts of one namespace by."""
-    return frozenset(f"system:serviceaccount:{namespace}:{name}" for name in accounts)
+    """Names that the API server knows service accounts by: NAME of this namespace, or NAMESPACE/NAME."""
+    found = set()
+    for account in accounts:
+        where, _, name = account.rpartition("/")
+        found.add(f"system:serviceaccount:{where or namespace}:{name}")
+    return frozenset(found)
