@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 
 from kvnode.agent.parts import Expectations
 from kvnode.agent.status.write import status_patch
@@ -13,13 +14,16 @@ from kvnode.kube.client import Client, PatchType
 from kvnode.kube.errors import NotFound
 from kvnode.kube.events import EventRecorder
 from kvnode.kube.informer import Informer
-from kvnode.kube.objects import Object, is_deleting, split_key, uid_of
+from kvnode.kube.objects import Object, is_deleting, split_key, timestamp, uid_of, utc_now
 from kvnode.kube.resources import KUBEVIRTS, PODS, VIRTUAL_MACHINE_INSTANCES
 
 logger = logging.getLogger(__name__)
 
 _FINISHED = ("Succeeded", "Failed")
 _BY_UID = "uid"
+
+SHOWN = 20
+"""Events that are kept for whoever looks."""
 
 
 class ApiServer:
@@ -54,10 +58,13 @@ class VmiRecorder:
     def __init__(self, recorder: EventRecorder) -> None:
         """`recorder` writes them."""
         self._recorder = recorder
+        self.last: deque[str] = deque(maxlen=SHOWN)
+        """The last ones as lines, newest first."""
 
     def event(self, vmi: Vmi, kind: str, reason: str, message: str) -> None:
         """Record an Event about the VMI; never fails and never waits."""
         logger.info("%s: %s %s: %s", key_of(vmi), kind, reason, message)
+        self.last.appendleft(f"{timestamp(utc_now())} {key_of(vmi)}: {reason}: {message}")
         self._recorder.record(vmi, kind, reason, message)
 
 

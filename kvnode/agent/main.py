@@ -19,6 +19,8 @@ from kvnode.agent.domains import DomainStore
 from kvnode.agent.execute import execute
 from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
 from kvnode.agent.launchers import NodeLaunchers, answers
+from kvnode.agent.observe.samples import Looker
+from kvnode.agent.observe.server import State, Web
 from kvnode.agent.options import virtual_machine_options
 from kvnode.agent.parts import Parts
 from kvnode.agent.peers import Peer
@@ -108,6 +110,10 @@ class Agent:
             events=self.node_events,
             devices=settings.devices,
         )
+        self.web = Web(
+            Looker(lambda: self.launchers, self.vmis.store, self.domains, host_architecture()),
+            State(settings.node, self.is_ready, lambda: recorder.last, lambda: len(self.queue)),
+        )
         self.connected = False
         """Whether the agent works: its watches have begun, and all launchers were asked."""
 
@@ -162,6 +168,7 @@ class Agent:
                     group.create_task(recorder.run())
                 for informer in watches:
                     group.create_task(informer.run())
+                group.create_task(self.web.run(self.settings.address, self.settings.port))
                 await cluster.until_synced(_SYNC_WARNING, *watches)
                 unrecorded = self._unrecorded()
                 self.domains.expect(unrecorded)

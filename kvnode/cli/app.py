@@ -31,6 +31,7 @@ VERBS = {
     "pod": "Render the pods that machines run in.",
     "overhead": "Compute a machine's memory overhead.",
     "controller": "Look after a cluster's virtual machines.",
+    "agent": "Look after the machines of a cluster's node.",
     "webhook": "Answer what a cluster asks before it stores machines.",
     "completion": "Print the completion script of a shell.",
 }

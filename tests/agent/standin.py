@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kvnode.rpc.cmd import bind_cmd
-from kvnode.rpc.cmd_v1_pb2 import DomainResponse, GuestInfoResponse, Response
+from kvnode.rpc.cmd_v1_pb2 import DomainResponse, DomainStatsResponse, GuestInfoResponse, Response
 from kvnode.rpc.errors import RpcError
 from kvnode.rpc.notify import NotifyClient
 from kvnode.rpc.server import Server
@@ -41,6 +41,7 @@ class StandIn:
             "Ping": self._ping,
             "GetDomain": self._domain,
             "GetGuestInfo": self._guest_info,
+            "GetDomainStats": self._stats,
         }
         self._server = Server(self.socket, bind_cmd(handlers))
 
@@ -119,6 +120,11 @@ class StandIn:
             raise RpcError("GetDomain", "played")
         domain = self.domain() if self.state is not None else ""
         return DomainResponse(response=OK, domain=domain)
+
+    async def _stats(self, _request: object, _context: object) -> DomainStatsResponse:
+        cpu = {"TimeSet": True, "Time": 2_500_000_000}
+        stats = {"Name": self.name, "Cpu": cpu, "Memory": {"RSSSet": True, "RSS": 64, "Unused": 5}}
+        return DomainStatsResponse(response=OK, domainStats=json.dumps(stats))
 
     async def _guest_info(self, _request: object, _context: object) -> GuestInfoResponse:
         return GuestInfoResponse(response=OK, guestInfoResponse="")

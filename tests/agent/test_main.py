@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from kvnode.agent.main import Agent
@@ -331,6 +333,72 @@ async def test_the_node_becomes_schedulable_with_its_devices(
             names = {f"devices.kubevirt.io/{name}" for name in ("kvm", "tun", "vhost-net")}
             assert set(node.kubelet.registered) == names
         assert await schedulable() == "false"
+
+
+@real_time
+async def test_the_node_s_vms_are_measured_and_shown(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node, node.agent() as agent:
+        _, launcher = await node.vmi()
+        await launcher.start()
+        await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
+        await launcher.become("Running", "Unknown")
+        await node.until("Running")
+        async with aiohttp.ClientSession() as session:
+            url = f"http://127.0.0.1:{agent.web.port}"
+            async with session.get(f"{url}/metrics") as answer:
+                text = await answer.text()
+            async with session.get(url) as answer:
+                page = await answer.text()
+        assert f'kubevirt_vmi_cpu_usage_seconds_total{{name="testvmi",namespace="{namespace}"' in text
+        assert f"{namespace}/testvmi" in page
+        assert "Phase Running, domain Running" in page
+        assert "Started" in page
+
+
+@real_time
+async def test_the_command_runs_until_it_is_told_to_end(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node:
+        settings = node.settings
+        arguments = [
+            "--node-name",
+            node.name,
+            "--kubeconfig",
+            str(control_plane.kubeconfig),
+            "--host",
+            "127.0.0.1",
+        ]
+        for option, path in (
+            ("--pods", settings.pods),
+            ("--private", settings.private),
+            ("--capabilities", settings.capabilities),
+            ("--device-plugins", settings.device_plugins),
+        ):
+            arguments += [option, str(path)]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "kvnode.cli",
+            "agent",
+            *arguments,
+            "--port",
+            "0",
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+        async def schedulable() -> bool:
+            found = await node.client.get(NODES, node.name)
+            return (found["metadata"].get("labels") or {}).get("kubevirt.io/schedulable") == "true"
+
+        await eventually(schedulable)
+        process.terminate()
+        _, told = await process.communicate()
+        assert process.returncode == 0, told
+        assert b"Traceback" not in told
+        assert not await schedulable()
 
 
 async def is_true(ask: Callable[[], Awaitable[str]]) -> bool:

@@ -1,0 +1,1 @@
+"""What the agent shows of its node: metrics, health and a page."""
