@@ -46,7 +46,7 @@ class Rounds:
         self._domains = domains
         self._now = now
         self._clock = clock
-        self._watchdog = Watchdog(clock)
+        self.watchdog = Watchdog(clock)
         self._asked: dict[str, float] = {}
 
     async def ask_all(self, ghosts: Iterable[Ghost]) -> None:
@@ -103,7 +103,7 @@ class Rounds:
         answered = await self._ping(ghost)
         if not self._is_current(ghost):
             return
-        if self._watchdog.heard(ghost.socket, answered):
+        if self.watchdog.heard(ghost.socket, answered):
             logger.warning("%s: the launcher has not answered for too long: it is given up", ghost.key)
             try:
                 mark_unresponsive(Path(ghost.socket))
@@ -134,6 +134,6 @@ class Rounds:
         return self._ghosts.last_known_uid(ghost.key) == ghost.uid
 
     def _forget_all_but(self, ghosts: list[Ghost]) -> None:
-        self._watchdog.keep(ghost.socket for ghost in ghosts)
+        self.watchdog.keep(ghost.socket for ghost in ghosts)
         uids = {ghost.uid for ghost in ghosts}
         self._asked = {uid: when for uid, when in self._asked.items() if uid in uids}

@@ -16,10 +16,12 @@ import pytest
 
 from kvnode.agent.main import Agent
 from kvnode.agent.settings import Settings
+from kvnode.agent.watchdog import Watchdog
 from kvnode.kube.client import Client, PatchType
-from kvnode.kube.errors import NotFound
+from kvnode.kube.errors import Invalid, NotFound
 from kvnode.kube.objects import Object
-from kvnode.kube.resources import EVENTS, NODES, VIRTUAL_MACHINE_INSTANCES
+from kvnode.kube.resources import EVENTS, KUBEVIRTS, NODES, VIRTUAL_MACHINE_INSTANCES
+from kvnode.rpc import cmd
 from kvnode.rpc.errors import RpcError
 from tests.agent.kubelet import Kubelet
 from tests.agent.standin import StandIn
@@ -399,6 +401,67 @@ async def test_the_command_runs_until_it_is_told_to_end(
         assert process.returncode == 0, told
         assert b"Traceback" not in told
         assert not await schedulable()
+
+
+@real_time
+async def test_a_launcher_that_hangs_too_long_fails_its_vm(
+    control_plane: Cluster, namespace: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cmd, "SHORT", 0.2)
+    now = 0.0
+    async with node_of(control_plane, namespace, folder) as node, node.agent() as agent:
+        agent.rounds.watchdog = Watchdog(lambda: now)
+        _, launcher = await node.vmi()
+        await launcher.start()
+        await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
+        await launcher.become("Running", "Unknown")
+        await node.until("Running")
+        ghost = next(iter(agent.ghosts))
+        launcher.silent.clear()
+        await agent.rounds.look_after(ghost)
+        now = 29.0
+        await agent.rounds.look_after(ghost)
+        assert (await node.get())["status"]["phase"] == "Running"
+        now = 31.0
+        await agent.rounds.look_after(ghost)
+        await node.until("Failed")
+        assert launcher.socket.with_name("launcher-unresponsive").exists()
+        launcher.silent.set()
+
+
+@real_time
+async def test_one_vmi_s_trouble_does_not_hold_up_another(
+    control_plane: Cluster, namespace: str, folder: Path
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node, node.agent():
+        _, broken = await node.vmi(name="broken")
+        broken.socket.symlink_to("/dev/null")
+        _, launcher = await node.vmi()
+        await launcher.start()
+        await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
+        assert (await node.get("broken"))["status"]["phase"] == "Scheduled"
+        broken.socket.unlink()
+
+
+@real_time
+async def test_the_configuration_is_followed(control_plane: Cluster, namespace: str, folder: Path) -> None:
+    async with node_of(control_plane, namespace, folder) as node, node.agent() as agent:
+        assert agent.config().use_emulation
+        name = {"name": "kubevirt", "namespace": "default"}
+        kubevirt = await node.client.get(KUBEVIRTS, **name)
+        bad = {"spec": {"configuration": {"developerConfiguration": {"useEmulation": "?"}}}}
+        for patch, expected in (
+            (bad, True),
+            ({"spec": {"configuration": {"developerConfiguration": {"useEmulation": False}}}}, False),
+            ({"spec": kubevirt["spec"]}, True),
+        ):
+            try:
+                await node.client.patch(KUBEVIRTS, "kubevirt", "default", patch, PatchType.MERGE)
+            except Invalid:
+                continue  # the server's own schema refuses it
+            await eventually(
+                lambda expected=expected: asyncio.sleep(0, agent.config().use_emulation is expected)
+            )
 
 
 async def is_true(ask: Callable[[], Awaitable[str]]) -> bool:
