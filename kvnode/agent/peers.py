@@ -15,6 +15,9 @@ from kvnode.agent.errors import AgentError
 
 CONNECT_SECONDS = 2.0
 _CREDENTIALS = struct.Struct("=iII")
+_FRAME_HEAD, _SETTINGS = 9, 4
+_OPENING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
+"""Preface and empty settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,23 @@ class Peer:
     def root(self) -> Path:
         """Its root file system."""
         return Path(f"/proc/{self.pid}/root")
+
+
+async def greets(path: Path, timeout: float = CONNECT_SECONDS) -> bool:
+    """Whether whoever listens at a socket answers the opening of HTTP/2 (RFC 9113, 3.4), as gRPC's servers do.
+
+    That is what a connection of gRPC's begins with, for a tenth of what a call costs.
+    """
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:
+        try:
+            async with asyncio.timeout(timeout):
+                await loop.sock_connect(connection, str(path))
+                await loop.sock_sendall(connection, _OPENING)
+                answer = await loop.sock_recv(connection, _FRAME_HEAD)
+        except (OSError, TimeoutError):
+            return False
+    return len(answer) == _FRAME_HEAD and answer[3] == _SETTINGS
 
 
 async def peer_of(path: Path, timeout: float = CONNECT_SECONDS) -> Peer:

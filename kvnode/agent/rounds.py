@@ -16,6 +16,7 @@ from kvnode.agent.domains import DomainStore
 from kvnode.agent.errors import FAILURES, AgentError
 from kvnode.agent.ghosts import Ghost, GhostRecords
 from kvnode.agent.launchers import NodeLaunchers
+from kvnode.agent.peers import greets
 from kvnode.agent.sockets import is_socket, mark_unresponsive
 from kvnode.agent.watchdog import PERIOD, Watchdog
 from kvnode.kube.objects import timestamp
@@ -24,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 RESYNC = 300.0
 """Seconds after which a launcher is asked for its domain, in case news of it were lost."""
+
+CALL = 60.0
+"""Seconds after which a launcher is called, not only greeted: one that greets may hang all the same."""
 
 AT_ONCE = 16
 """Launchers that are asked side by side."""
@@ -48,6 +52,7 @@ class Rounds:
         self._clock = clock
         self.watchdog = Watchdog(clock)
         self._asked: dict[str, float] = {}
+        self._pinged: dict[str, float] = {}
 
     async def ask_all(self, ghosts: Iterable[Ghost]) -> None:
         """Ask these launchers for their domains."""
@@ -114,14 +119,20 @@ class Rounds:
             await self.ask(ghost)
 
     async def _ping(self, ghost: Ghost) -> bool:
+        """Whether it answers: a call now and then, and until it does; between them a greeting is enough."""
         if not is_socket(Path(ghost.socket)):
             return False
+        since = self._clock() - self._pinged.get(ghost.uid, -CALL)
+        if since < CALL and self._launchers.known(ghost.uid) is not None:
+            return await greets(Path(ghost.socket))
+        self._pinged.pop(ghost.uid, None)
         try:
             connection = await self._launchers.open(ghost)
             await connection.rpc.ping()
         except FAILURES as error:
             logger.info("%s: the launcher does not answer: %s", ghost.key, error)
             return False
+        self._pinged[ghost.uid] = self._clock()
         return True
 
     def _is_due(self, ghost: Ghost) -> bool:
@@ -137,3 +148,4 @@ class Rounds:
         self.watchdog.keep(ghost.socket for ghost in ghosts)
         uids = {ghost.uid for ghost in ghosts}
         self._asked = {uid: when for uid, when in self._asked.items() if uid in uids}
+        self._pinged = {uid: when for uid, when in self._pinged.items() if uid in uids}
