@@ -75,6 +75,7 @@ class Rounds:
         try:
             connection = await self._launchers.open(ghost)
             domain = await connection.domain()
+            self._pinged[ghost.uid] = self._clock()
             if not self._is_current(ghost):
                 return True
             if domain is None:
