@@ -79,6 +79,9 @@ class Host:
             self._stuck = future
             future.add_done_callback(_forget)
             raise ManagerError(f"libvirt did not answer within {self.call_seconds:g} s") from None
+        except asyncio.CancelledError:
+            future.add_done_callback(_forget)
+            raise
 
     def lookup(self) -> libvirt.virDomain | None:
         """The domain; None when libvirt has none of that name. Blocks. Raises libvirtError."""

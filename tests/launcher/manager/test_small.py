@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 import time
@@ -161,6 +162,28 @@ class TestTurns:
                 await asyncio.sleep(0.001)
             await host.exclusively(work)
             await host.close()
+
+        asyncio.run(body())
+
+    def test_a_call_that_fails_after_its_caller_has_gone_is_nobodys_error(self):
+        async def body():
+            host, gate, told = make_host(), threading.Event(), []
+            asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+
+            def fail():
+                gate.wait(20)
+                raise ValueError("too late")
+
+            call = asyncio.ensure_future(host.call(fail))
+            await asyncio.sleep(0.01)
+            call.cancel()
+            gate.set()
+            await asyncio.gather(call, return_exceptions=True)
+            await host.call(lambda: None)
+            await asyncio.sleep(0.01)
+            gc.collect()
+            await host.close()
+            assert told == []
 
         asyncio.run(body())
 
