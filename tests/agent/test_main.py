@@ -130,14 +130,14 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(autouse=True, scope="module")
 def configuration(control_plane: Cluster) -> None:
     """A cluster whose nodes need no KVM."""
-    path = "/apis/kubevirt.io/v1/namespaces/default/kubevirts"
+    path = "/apis/kubevirt.io/v1/namespaces/default/kubevirts/kubevirt?fieldManager=agent&force=true"
     body = {
         "apiVersion": "kubevirt.io/v1",
         "kind": "KubeVirt",
         "metadata": {"name": "kubevirt"},
         "spec": {"configuration": CONFIGURATION},
     }
-    control_plane.request("POST", path, body)
+    control_plane.request("PATCH", path, body, "application/apply-patch+yaml")
 
 
 @asynccontextmanager
