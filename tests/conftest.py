@@ -20,7 +20,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "kvnode"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--regenerate``: write anew what tests compare with and the project itself makes."""
-    parser.addoption("--regenerate", action="store_true", help="write expected files anew from what the code gives")
+    parser.addoption(
+        "--regenerate", action="store_true", help="write expected files anew from what the code gives"
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,18 @@ ALLOWED = {"kvnode", "libvirt", "libvirtmod", "sitecustomize"}
 #: Parts of kvnode that it may load. The quantity parser and a few names are all of the vocabulary.
 ALLOWED_PARTS = {"kvnode.api", "kvnode.launcher", "kvnode.virt"}
 #: Parts of the standard library that are heavy and not needed.
-HEAVY = {"asyncio", "ssl", "http", "email", "unittest", "multiprocessing", "sqlite3", "pydoc", "xmlrpc", "ctypes"}
+HEAVY = {
+    "asyncio",
+    "ssl",
+    "http",
+    "email",
+    "unittest",
+    "multiprocessing",
+    "sqlite3",
+    "pydoc",
+    "xmlrpc",
+    "ctypes",
+}
 
 
 def loaded_modules() -> set[str]:
