@@ -40,7 +40,12 @@ async def check_memory(pod: Pod, agent: FakeAgent) -> None:
             await client.ping()
             assert await client.domain()
             assert await client.domain_stats()
-    sizes = {role: memory_of(pod.pids()[role]) for role in ("launcher", "launcher-monitor")}
+    # Start-up's memory is given back some seconds after the guest runs, later on a busy machine.
+    for _ in range(30):
+        sizes = {role: memory_of(pod.pids()[role]) for role in ("launcher", "launcher-monitor")}
+        if sum(resident for resident, _ in sizes.values()) <= RESIDENT_MB:
+            break
+        await asyncio.sleep(1)
     print({role: tuple(round(size, 1) for size in both) for role, both in sizes.items()})
     assert sizes["launcher-monitor"][0] <= MONITOR_MB
     assert sum(resident for resident, _ in sizes.values()) <= RESIDENT_MB, sizes
