@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,13 @@ from tools.guest.build import build
 settings.register_profile("kvnode", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("kvnode"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "kvnode"))
+
+
+def pytest_configure() -> None:
+    """Let interrupts count for the programs that tests start: a shell starts what runs behind it with them ignored."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,7 +6,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,15 +121,6 @@ def test_up_says_so_when_the_machine_ends_first(kvnode: Kvnode, runner: FakeRunn
     assert "the machine ended before 'never' came" in result.err
 
 
-@pytest.fixture
-def hang_up_counts() -> Iterator[None]:
-    """Under nohup the tests inherit an ignored SIGHUP, which the command rightly leaves ignored."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
-@pytest.mark.usefixtures("hang_up_counts")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_while_waiting_leaves_nothing(
     kvnode: Kvnode,
