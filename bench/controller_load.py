@@ -14,11 +14,10 @@ import json
 import statistics
 import sys
 import time
-from collections import Counter
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bench.controller_audit import calls, parts_of
 from kvnode.kube.client import Client
 from kvnode.kube.errors import NotFound
 from kvnode.kube.objects import Object, timestamp, utc_now
@@ -29,9 +28,6 @@ from tests.controller.processes import controller
 from tests.controller.standin import StandIn
 from tests.kube.support import background, client_of
 
-AGENT = "kvnode-controller"
-"""How the audit log knows the controller's calls."""
-NOT_A_VM_S = ("leases",)
 SIDE_BY_SIDE = 16
 """Creations under way at once."""
 
@@ -64,26 +60,6 @@ def resident(pid: int) -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     return 0.0
-
-
-def calls(cluster: Cluster, since: float) -> tuple[Counter[str], Counter[str]]:
-    """The controller's calls since a time, by verb and resource, and those of them that were refused."""
-    made: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    for line in (cluster.plan.root / "audit.log").read_text().splitlines():
-        entry: dict[str, Any] = json.loads(line)
-        began = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
-        if entry["stage"] != "ResponseComplete" or began < since:
-            continue
-        target = entry.get("objectRef") or {}
-        resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
-        if entry.get("userAgent") != AGENT or resource in NOT_A_VM_S or entry["verb"] in ("watch", "list"):
-            continue
-        words = f"{entry['verb']} {resource}"
-        made[words] += 1
-        if entry["responseStatus"]["code"] >= 400:
-            refused[f"{words} {entry['responseStatus']['code']}"] += 1
-    return made, refused
 
 
 async def led(client: Client, namespace: str) -> None:
@@ -127,21 +103,21 @@ async def all_ready(client: Client, namespace: str, count: int, limit: float) ->
             await asyncio.sleep(0.5)
 
 
-async def restart(client: Client, namespace: str, name: str) -> float:
-    """Let a guest crash; the answer is the seconds until its next VMI is there."""
+async def restart(client: Client, namespace: str, name: str) -> tuple[str, float, float]:
+    """Let a guest crash and wait for its next VMI; the answer is when the VM was there as Failed, and as new."""
     before = await client.get(VIRTUAL_MACHINE_INSTANCES, name, namespace)
     seen = {"phase": "Failed", "phaseTransitionTimestamp": timestamp(utc_now())}
     patch = [
         {"op": "replace", "path": "/status/phase", "value": "Failed"},
         {"op": "add", "path": "/status/phaseTransitionTimestamps/-", "value": seen},
     ]
-    began = time.monotonic()
+    began = time.time()
     await client.patch(VIRTUAL_MACHINE_INSTANCES, name, namespace, patch)
     while True:
         try:
             found = await client.get(VIRTUAL_MACHINE_INSTANCES, name, namespace)
             if found["metadata"]["uid"] != before["metadata"]["uid"]:
-                return time.monotonic() - began
+                return name, began, time.time()
         except NotFound:
             pass
         await asyncio.sleep(0.004)
@@ -165,7 +141,11 @@ async def measure(cluster: Cluster, count: int, restarts: int) -> dict[str, Any]
                 await asyncio.sleep(2)
                 made, refused = calls(cluster, since)
                 largest, twice = resident(process.pid), len(nodes.twice())
-                again = [await restart(user, namespace, f"vm-{number}") for number in range(restarts)]
+                again = []
+                for number in range(restarts):
+                    again.append(await restart(user, namespace, f"vm-{number}"))
+                    await asyncio.sleep(1)
+    parts = parts_of(cluster, again)
     return {
         "vms": count,
         "seconds to create": round(created, 1),
@@ -175,7 +155,10 @@ async def measure(cluster: Cluster, count: int, restarts: int) -> dict[str, Any]
         "refused a VM": {words: round(n / count, 2) for words, n in refused.most_common()},
         "made twice": twice,
         "resident MiB": round(largest, 1),
-        "seconds from Failed to the next VMI, median": round(statistics.median(again), 3) if again else None,
+        "seconds from Failed to the next VMI, median": round(
+            statistics.median(e - b for _, b, e in again), 3
+        ),
+        "parts": parts,
     }
 
 

@@ -131,6 +131,21 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "vmi",
+        "a pod's readiness gate is told when its containers run: until then it is not Ready whatever the gate says",
+        controllers.gate_told_later,
+    ),
+    Rule(
+        "vmi",
+        "a pod's readiness gate goes with its labels in one call: who looks for a pod by them finds it no later",
+        controllers.gate_told_with_labels,
+    ),
+    Rule(
+        "vmi",
+        "a pod's node is told with the hand-over that follows within two seconds: a watch may be as late",
+        controllers.node_told_with_start,
+    ),
+    Rule(
+        "vmi",
         "a pod that was asked for is waited for although its VMI is said to be gone: a watch may be wrong",
         controllers.still_awaited,
     ),

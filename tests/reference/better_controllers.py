@@ -36,14 +36,69 @@ def pod_told_at_once(_case: Case, want: Any, got: Any) -> bool:
     """The pod that was just made is among the VMI's pods only in the next pass."""
     made = [one for one in got.get("actions", ()) if one["verb"] == "create" and one["resource"] == "pods"]
     pods = got["vmiAfter"].get("activePods")
-    refused = [one for one in got["actions"] if one["verb"] == "update" and "error" in one]
+    refused = [one for one in got.get("actions", ()) if one["verb"] == "update" and "error" in one]
     ours = copy.deepcopy(got)
-    for one in ours["actions"]:
+    for one in ours.get("actions", ()):
         if one in refused and one["payload"]["status"].get("activePods") == {RANDOM: ""}:
             del one["payload"]["status"]["activePods"]
             pods = pods or {RANDOM: ""}
     ours["vmiAfter"].pop("activePods", None) if pods == {RANDOM: ""} else None
     return len(made) == 1 and pods == {RANDOM: ""} and ours == want
+
+
+def gate_told_later(case: Case, want: Any, got: Any) -> bool:
+    """The readiness gate of a pod whose containers do not run yet was told in a call of its own."""
+    gates = [one for one in want["actions"] if _is_gate(one)]
+    if len(gates) != 1 or "error" in gates[0] or any(_is_pod_status(one) for one in got.get("actions", ())):
+        return False
+    made = [one for one in want["actions"] if one["verb"] == "create" and one["resource"] == "pods"]
+    kept = _with_actions(want, [one for one in want["actions"] if one is not gates[0]])
+    # A pod that is there already is the case's to show; none is made that runs.
+    waits = len(made) == 1 or not _has_started(case)
+    return waits and (got == kept or pod_told_at_once(case, kept, got))
+
+
+def gate_told_with_labels(_case: Case, want: Any, got: Any) -> bool:
+    """A pod's readiness gate, and its labels and annotations, were told in calls of their own."""
+    ours = copy.deepcopy(got)
+    gates = [one for one in ours["actions"] if _is_gate(one) and "metadata" in one["payload"]]
+    if len(gates) != 1 or "error" in gates[0]:
+        return False
+    told = gates[0]["payload"].pop("metadata")
+    others = [one for one in want["actions"] if one["verb"] == "patch" and _is_pod(one)]
+    written: dict[str, Any] = {}
+    for operation in (one for call in others for one in call["payload"] if one["op"] != "test"):
+        written[operation["path"].rpartition("/")[2]] = operation["value"]
+    node = {"kubevirt.io/nodeName": at_node} if (at_node := got["vmiAfter"].get("nodeName")) else {}
+    for field, changes in told.items():
+        wanted = {**written.get(field, {}), **(node if field == "labels" else {})}
+        if not changes or any(wanted.get(name) != value for name, value in changes.items()):
+            return False
+    if set(written) - set(told):
+        return False
+    return bool({**want, "actions": [one for one in want["actions"] if one not in others]} == ours)
+
+
+def node_told_with_start(case: Case, want: Any, got: Any) -> bool:
+    """A VMI told of its pod's node in a write of its own; here with the pod's start, or two seconds later."""
+    writes = [one for one in want["actions"] if one["verb"] == "update"]
+    if len(writes) != 1 or "error" in writes[0] or got.get("vmiWritten"):
+        return False
+    before, after = case.data["input"]["vmi"]["status"], want["vmiAfter"]
+    same_pods = set(before.get("activePods") or {}) == set(after.get("activePods") or {})
+    ours, theirs = copy.deepcopy(got), copy.deepcopy(want)
+    theirs = _with_actions(theirs, [one for one in theirs["actions"] if one != writes[0]])
+    theirs.pop("vmiWritten")
+    for output in (ours, theirs):
+        output["vmiAfter"].pop("activePods", None)
+        output["vmiAfter"].pop("statusChanged", None)
+        for name in ("queue", "expectationsAfter"):
+            output.pop(name, None)
+    # The API's times have whole seconds.
+    waits = any(
+        one["op"] == "addAfter" and (one.get("delaySeconds") or 0) <= 3 for one in got["queue"]["ops"]
+    )
+    return before.get("phase") == "Scheduling" and same_pods and waits and ours == theirs
 
 
 def still_awaited(case: Case, want: Any, got: Any) -> bool:
@@ -189,6 +244,44 @@ def _gives_uuid(action: dict[str, Any]) -> bool:
     if action["verb"] != "patch" or action["resource"] != "virtualmachines":
         return False
     return [one["path"] for one in action["payload"]] == ["/spec/template/spec/domain/firmware"] * 2
+
+
+def _with_actions(output: Any, actions: list[dict[str, Any]]) -> Any:
+    """The output with other actions; a case leaves out what is empty."""
+    made = {**output, "actions": actions}
+    if not actions:
+        del made["actions"]
+    return made
+
+
+def _is_pod(action: dict[str, Any]) -> bool:
+    return action["resource"] == "pods" and not action.get("subresource")
+
+
+def _is_pod_status(action: dict[str, Any]) -> bool:
+    return action["resource"] == "pods" and action.get("subresource") == "status"
+
+
+def _is_gate(action: dict[str, Any]) -> bool:
+    """A patch that tells of the readiness gate, and of no other condition."""
+    if action["verb"] != "patch" or not _is_pod_status(action):
+        return False
+    told = action["payload"]["status"]["conditions"]
+    return [one["type"] for one in told] == ["kubevirt.io/virtual-machine-unpaused"]
+
+
+def _has_started(case: Case) -> bool:
+    """Whether the VMI of a case is handed over, or its pod runs."""
+    given = case.data["input"]
+    phase = (given["vmi"].get("status") or {}).get("phase") or ""
+    if phase not in ("", "Pending", "Scheduling"):
+        return True
+    states = [(pod.get("status") or {}) for pod in given.get("pods") or ()]
+    return any(
+        state.get("phase") == "Running"
+        and all(one.get("ready") for one in state.get("containerStatuses") or ())
+        for state in states
+    )
 
 
 def _is_status_update(action: dict[str, Any]) -> bool:

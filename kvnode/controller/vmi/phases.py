@@ -30,6 +30,7 @@ from kvnode.controller.vmi.pods import (
     is_going_down,
     is_ready,
     is_temporary,
+    node_of,
     phase_of,
 )
 from kvnode.controller.vmi.run import Run
@@ -128,8 +129,7 @@ def _scheduling(run: Run, pod: Object | None, error: Error) -> Error:
     if trouble := image_trouble(pod, names.IMAGE_PULL_REASONS):
         error = SyncError(*trouble)
     if is_ready(pod) and not is_deleting(run.original):
-        dedicated = at(run.original, "spec", "domain", "cpu", "dedicatedCpuPlacement")
-        if dedicated and at(pod, "status", "qosClass") != "Guaranteed":
+        if _lacks_cpus(run, pod):
             message = "the VM is to have CPUs of its own, but its pod's QoS class is not Guaranteed"
             run.event(WARNING, names.FAILED_GUARANTEE_RESOURCES, message)
             return SyncError(names.FAILED_GUARANTEE_RESOURCES, message)
@@ -139,9 +139,21 @@ def _scheduling(run: Run, pod: Object | None, error: Error) -> Error:
     return error
 
 
+def hands_over(run: Run, pod: Object) -> bool:
+    """Whether this pass gives the VMI to the node of its pod."""
+    ready = phase(run.original) == Phase.SCHEDULING and is_ready(pod)
+    return ready and not is_deleting(run.original) and not _lacks_cpus(run, pod)
+
+
+def _lacks_cpus(run: Run, pod: Object) -> bool:
+    """Whether the VM is to have CPUs of its own, and its pod gets none."""
+    dedicated = at(run.original, "spec", "domain", "cpu", "dedicatedCpuPlacement")
+    return bool(dedicated) and at(pod, "status", "qosClass") != "Guaranteed"
+
+
 def _hand_over(run: Run, pod: Object) -> None:
     """Give the VMI to the node of its pod: phase, label and node name are what the node goes by."""
-    vmi, node = run.vmi, str(at(pod, "spec", "nodeName") or "")
+    vmi, node = run.vmi, node_of(pod)
     tell_volumes(run, pod)
     tell_interfaces(vmi, pod)
     _set(run, Phase.SCHEDULED)

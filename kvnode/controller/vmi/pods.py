@@ -38,6 +38,11 @@ def phase_of(pod: Object) -> str:
     return str(at(pod, "status", "phase") or "")
 
 
+def node_of(pod: Object) -> str:
+    """The node that it was given to, "" before."""
+    return str(at(pod, "spec", "nodeName") or "")
+
+
 def is_down(pod: Object) -> bool:
     """Whether it has ended."""
     return phase_of(pod) in (SUCCEEDED, FAILED)

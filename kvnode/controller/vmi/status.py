@@ -7,13 +7,13 @@ from kvnode.api.quantity import Quantity
 from kvnode.controller import conditions, names
 from kvnode.controller.equality import equal
 from kvnode.controller.errors import SyncError
-from kvnode.controller.instance import phase
+from kvnode.controller.instance import moment, phase
 from kvnode.controller.meta import annotations_of, at, finalizers, labels_of, put, remove_finalizer, status_of
 from kvnode.controller.vmi.backend import state_claim, tell_state_claim
 from kvnode.controller.vmi.patch import owned_patch
 from kvnode.controller.vmi.phases import move
-from kvnode.controller.vmi.pods import is_going_down, is_temporary, launcher_image
-from kvnode.controller.vmi.podsync import mirror_to_pod, tell_pause
+from kvnode.controller.vmi.pods import is_going_down, is_temporary, launcher_image, node_of
+from kvnode.controller.vmi.podsync import tell_pod
 from kvnode.controller.vmi.readiness import tell_data_volumes
 from kvnode.controller.vmi.run import Run
 from kvnode.kube.objects import Object, metadata, uid_of
@@ -22,6 +22,8 @@ from kvnode.kube.resources import VIRTUAL_MACHINE_INSTANCES
 READY = "Ready"
 EVICTION_REQUESTED = "EvictionRequested"
 SYNCHRONIZED = "Synchronized"
+START = 2.0
+"""Seconds in which a pod whose image is there starts."""
 _OWNED_BY_NODE = (Phase.SCHEDULED, Phase.RUNNING)
 
 
@@ -40,8 +42,7 @@ async def update_status(run: Run, error: SyncError | None) -> None:
     _tell_ready(run)
     if run.pod is not None and not is_temporary(run.pod):
         _tell_image(run, run.pod)
-        await tell_pause(run, run.pod)
-        run.pod = await mirror_to_pod(run, run.pod)
+        run.pod = await tell_pod(run, run.pod)
     tell_data_volumes(vmi, run.data_volumes)
     tell_state_claim(vmi, state_claim(run.caches, run.original))
     if run.pod is not None and not is_temporary(run.pod):
@@ -56,8 +57,12 @@ async def update_status(run: Run, error: SyncError | None) -> None:
         return
     _tell_error(run, error)
     _tell_transition(run)
-    if _is_changed(run.original, vmi):
-        await write(run, vmi)
+    if not _is_changed(run.original, vmi):
+        return
+    if (left := _seconds_to_start(run)) > 0:
+        run.world.queue.add_after(run.key, left)
+        return
+    await write(run, vmi)
 
 
 async def write(run: Run, vmi: Object) -> None:
@@ -81,6 +86,26 @@ def _is_changed(old: Object, new: Object) -> bool:
         finalizers(old) != finalizers(new),
     )
     return any(exact) or not equal(old.get("status") or {}, new.get("status") or {})
+
+
+def _seconds_to_start(run: Run) -> float:
+    """Seconds for which a VMI may wait to tell of its pod's node, and no more, since the pod is about to start.
+
+    It is told with the hand-over then; whoever watches cannot know when a pod's node has become known here.
+    """
+    pod, old = run.pod, run.original
+    if pod is None or phase(old) != Phase.SCHEDULING or not node_of(pod):
+        return 0.0
+    known = at(old, "status", "activePods") or {}
+    if set(known) != set(at(run.vmi, "status", "activePods") or {}):
+        return 0.0
+    as_known = {**run.vmi, "status": {**run.vmi["status"], "activePods": known}}
+    since = moment((conditions.find(pod, "PodScheduled") or {}).get("lastTransitionTime"))
+    if _is_changed(old, as_known) or since is None:
+        return 0.0
+    age = (run.world.clock() - since).total_seconds()
+    # The API's times have whole seconds. One that is yet to come is another clock's, and tells nothing.
+    return START - age if -1.0 <= age < START else 0.0
 
 
 def _tell_pods(run: Run) -> None:

@@ -43,7 +43,7 @@ def test_pod_decides(before: str, obj: dict[str, Any] | None, after: str) -> Non
 
 def test_a_pod_is_made_and_told_in_one_pass() -> None:
     output = look(vmi("Pending"))
-    assert calls(output) == ["create pods", "patch pods status", "update virtualmachineinstances"]
+    assert calls(output) == ["create pods", "update virtualmachineinstances"]
     assert reasons(output) == ["SuccessfulCreate"]
     assert output["expectationsAfter"] == {
         "podCreations": 1,
