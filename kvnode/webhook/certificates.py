@@ -12,10 +12,14 @@ import ssl
 import subprocess
 import tempfile
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
 _NAME = re.compile(r"(?:DNS|IP Address):([^,\s]+)")
+BACKDATED = timedelta(hours=1)
+"""A certificate is valid since so long before it was made: for API servers and replicas whose clocks are behind."""
+
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
@@ -77,6 +81,30 @@ def make(names: tuple[str, ...], lifetimes: Lifetimes | None = None) -> Material
     return Material(authority, _serving(authority, names, lifetimes))
 
 
+def check(material: Material) -> None:
+    """See that each key is its certificate's, and that the authority signed what is served.
+
+    Raises:
+        CertificateError: the material cannot be used; the message says why.
+    """
+    pairs = {"authority": material.authority, "serving": material.serving, "successor": material.successor}
+    with tempfile.TemporaryDirectory() as name:
+        authority, serving = Path(name, "ca.crt"), Path(name, "tls.crt")
+        for what, pair in pairs.items():
+            if pair is None:
+                continue
+            both = Path(name, "both")
+            both.write_bytes(pair.certificate + b"\n" + pair.key)
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(both)
+            except ssl.SSLError as error:
+                reason = error.reason or "cannot be read"
+                raise CertificateError(f"the {what} certificate and its key: {reason}") from None
+        authority.write_bytes(material.authority.certificate)
+        serving.write_bytes(material.serving.certificate)
+        _openssl("verify", "-no_check_time", "-CAfile", str(authority), str(serving))
+
+
 def renewed(
     material: Material, names: tuple[str, ...], now: float, lifetimes: Lifetimes | None = None
 ) -> Material:
@@ -89,10 +117,10 @@ def renewed(
     """
     lifetimes = lifetimes or Lifetimes()
     begin, end = _validity(material.authority.certificate)
-    if now >= end:
+    if not begin <= now < end:  # it ran out, or was made by a clock that was far ahead
         return make(names, lifetimes)
     if material.successor is not None:
-        known_since = _validity(material.successor.certificate)[0]
+        known_since = _validity(material.successor.certificate)[0] + BACKDATED.total_seconds()
         if now < known_since + lifetimes.overlap and now < end - lifetimes.overlap:
             return _serving_renewed(material, names, now, lifetimes)
         successor = material.successor
@@ -110,7 +138,11 @@ def _serving_renewed(
     material: Material, names: tuple[str, ...], now: float, lifetimes: Lifetimes
 ) -> Material:
     begin, end = _validity(material.serving.certificate)
-    if not _is_due(begin, end, now) and _names(material.serving.certificate) == _wanted(names):
+    if (
+        now >= begin
+        and not _is_due(begin, end, now)
+        and _names(material.serving.certificate) == _wanted(names)
+    ):
         return material
     return replace(material, serving=_serving(material.authority, names, lifetimes))
 
@@ -124,16 +156,16 @@ def _unexpired(pems: tuple[bytes, ...], now: float) -> list[bytes]:
 
 
 def _authority(lifetimes: Lifetimes) -> Pair:
-    extensions = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    extensions = ("basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign")
     return _made("/CN=kvnode webhook authority", lifetimes.authority, extensions)
 
 
 def _serving(authority: Pair, names: tuple[str, ...], lifetimes: Lifetimes) -> Pair:
     alternatives = ",".join(sorted(_alternative(name) for name in names))
     extensions = (
-        *("-addext", f"subjectAltName={alternatives}"),
-        *("-addext", "extendedKeyUsage=serverAuth"),
-        *("-addext", "basicConstraints=critical,CA:FALSE"),
+        "basicConstraints=critical,CA:FALSE",
+        "extendedKeyUsage=serverAuth",
+        f"subjectAltName={alternatives}",
     )
     # It may not outlive who signed it.
     return _made("/CN=kvnode webhook", min(lifetimes.serving, lifetimes.authority), extensions, authority)
@@ -146,20 +178,45 @@ def _alternative(name: str) -> str:
         return f"DNS:{name}"
 
 
+_SIGNING = """
+[ca]
+default_ca = webhook
+[webhook]
+database = index
+new_certs_dir = .
+rand_serial = yes
+unique_subject = no
+default_md = sha256
+policy = any
+x509_extensions = extensions
+[any]
+commonName = supplied
+[extensions]
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid
+"""
+"""For ``openssl ca``, which alone can date a certificate back in every version."""
+
+
 def _made(subject: str, days: int, extensions: tuple[str, ...], signer: Pair | None = None) -> Pair:
+    now = datetime.now(UTC)
+    dates = (f"{moment:%Y%m%d%H%M%SZ}" for moment in (now - BACKDATED, now + timedelta(days=days)))
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        key, certificate = directory / "key", directory / "certificate"
-        signing: tuple[str, ...] = ()
+        (directory / "index").touch()
+        (directory / "config").write_text(_SIGNING + "\n".join(extensions) + "\n")
+        signing = ["-selfsign", "-keyfile", "key"]
         if signer is not None:
             (directory / "ca.crt").write_bytes(signer.certificate)
             (directory / "ca.key").write_bytes(signer.key)
-            signing = ("-CA", str(directory / "ca.crt"), "-CAkey", str(directory / "ca.key"))
+            signing = ["-cert", "ca.crt", "-keyfile", "ca.key"]
+        _openssl("req", "-new", *_NEW_KEY, "-subj", subject, "-keyout", "key", "-out", "csr", cwd=directory)
         _openssl(
-            *("req", "-x509", *_NEW_KEY, "-days", str(days), "-subj", subject),
-            *("-keyout", str(key), "-out", str(certificate), *extensions, *signing),
+            *("ca", "-batch", "-notext", "-config", "config", *signing, "-in", "csr", "-out", "certificate"),
+            *("-startdate", next(dates), "-enddate", next(dates)),
+            cwd=directory,
         )
-        return Pair(certificate.read_bytes(), key.read_bytes())
+        return Pair((directory / "certificate").read_bytes(), (directory / "key").read_bytes())
 
 
 def _validity(pem: bytes) -> tuple[float, float]:
@@ -191,11 +248,10 @@ def _plain(name: str) -> str:
         return name
 
 
-def _openssl(*arguments: str, text: bytes | None = None) -> bytes:
+def _openssl(*arguments: str, text: bytes | None = None, cwd: Path | None = None) -> bytes:
+    command = ["openssl", *arguments]
     try:
-        done = subprocess.run(
-            ["openssl", *arguments], input=text, capture_output=True, check=False, timeout=30
-        )
+        done = subprocess.run(command, input=text, cwd=cwd, capture_output=True, check=False, timeout=30)
     except FileNotFoundError:
         raise CertificateError(
             "openssl is not installed: the webhooks make their certificates with it"

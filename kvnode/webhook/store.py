@@ -20,6 +20,7 @@ from kvnode.webhook.certificates import (
     Material,
     Pair,
     certificates,
+    check,
     make,
     renewed,
 )
@@ -39,6 +40,8 @@ class SharedCertificates:
     names: tuple[str, ...]
     """DNS names and IP addresses that the API server calls the webhooks by."""
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    _checked: Material | None = None
+    """What was found sound last."""
 
     async def current(self, now: float) -> Material:
         """The material that all replicas are to use at the time `now`, after it was renewed if that is due.
@@ -75,6 +78,9 @@ class SharedCertificates:
         if before is None:
             return make(self.names, self.lifetimes)
         try:
+            if before != self._checked:
+                check(before)
+                self._checked = before
             return renewed(before, self.names, now, self.lifetimes)
         except CertificateError as error:
             # Somebody wrote into the Secret; a new authority is as good as the first one was.

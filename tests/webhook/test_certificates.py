@@ -6,12 +6,22 @@ import asyncio
 import ssl
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from kvnode.webhook import certificates
-from kvnode.webhook.certificates import CertificateError, Lifetimes, Material, Pair, make, renewed
+from kvnode.webhook.certificates import (
+    BACKDATED,
+    CertificateError,
+    Lifetimes,
+    Material,
+    Pair,
+    check,
+    make,
+    renewed,
+)
 from kvnode.webhook.server import load, make_tls
 
 NAMES = ("localhost", "kvnode-webhook.kvnode.svc", "127.0.0.1", "fd00::1")
@@ -108,6 +118,57 @@ def test_after_a_long_sleep_all_is_made_anew(material: Material) -> None:
 def test_what_is_no_certificate_is_said_so(material: Material) -> None:
     with pytest.raises(CertificateError, match="openssl x509: "):
         renewed(replace(material, authority=Pair(b"nonsense", b"")), NAMES, NOW)
+
+
+def test_it_is_good_for_clocks_that_are_behind(material: Material) -> None:
+    behind = NOW - BACKDATED.total_seconds() / 2
+    for pair in (material.authority, material.serving):
+        begin, end = certificates._validity(pair.certificate)
+        assert begin < behind < end
+    assert renewed(material, NAMES, behind) is material
+
+
+def test_what_a_clock_far_ahead_made_is_made_anew(material: Material) -> None:
+    corrected = NOW - 30 * DAY
+    assert renewed(material, NAMES, corrected).authority != material.authority
+
+
+def test_a_serving_certificate_of_the_future_is_replaced(
+    material: Material, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = datetime.now(UTC) + timedelta(days=9)
+    with monkeypatch.context() as patched:
+        patched.setattr(certificates, "datetime", type("Ahead", (), {"now": lambda _: ahead}))
+        odd = replace(material, serving=make(NAMES).serving)
+    after = renewed(odd, NAMES, NOW)
+    assert after.authority == material.authority
+    handshake(after.serving, after.bundle, "localhost")
+
+
+def test_what_fits_together_is_sound(material: Material) -> None:
+    check(material)
+    check(replace(material, successor=make(NAMES).authority))
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("authority", "the authority certificate and its key: KEY_VALUES_MISMATCH"),
+        ("serving", "the serving certificate and its key: KEY_VALUES_MISMATCH"),
+        ("successor", "the successor certificate and its key: KEY_VALUES_MISMATCH"),
+        ("signature", "openssl verify: "),
+    ],
+)
+def test_what_does_not_fit_together_is_said(material: Material, part: str, message: str) -> None:
+    other = make(NAMES)
+    odd = {
+        "authority": replace(material, authority=replace(material.authority, key=other.authority.key)),
+        "serving": replace(material, serving=replace(material.serving, key=other.serving.key)),
+        "successor": replace(material, successor=replace(material.authority, key=other.serving.key)),
+        "signature": replace(material, serving=other.serving),
+    }[part]
+    with pytest.raises(CertificateError, match=message):
+        check(odd)
 
 
 def test_without_openssl_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
