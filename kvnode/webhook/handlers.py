@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kvnode.api.errors import FieldError
-from kvnode.spec.cause import TYPE_INVALID, Cause
+from kvnode.spec.cause import INVALID, TYPE_INVALID, Cause
 from kvnode.webhook.instances import mutate_instance, validate_instance
 from kvnode.webhook.machines import mutate_machine, validate_machine_request
 from kvnode.webhook.reviews import Answer, Request, ReviewError, read_request, write_answer
@@ -53,7 +53,11 @@ class Admission:
             # A defect must not let anything through, nor take the server down.
             logger.exception("%s %s: a defect while deciding", request.operation, request.resource)
             answer = Answer(causes=[Cause("", "InternalError", "the webhook failed: see its log")], code=500)
-        return write_answer(request.uid, answer)
+        try:
+            return write_answer(request.uid, answer)
+        except TypeError:  # the encoder goes less deep than the decoder
+            cause = Cause("", INVALID, "the object is nested too deeply")
+            return write_answer(request.uid, Answer(causes=[cause]))
 
 
 __all__ = ["MUTATE", "PATHS", "VALIDATE", "Admission", "ReviewError"]

@@ -77,6 +77,9 @@ def read_request(body: bytes) -> Request:
     operation = _text(request, "operation")
     if operation not in ("CREATE", "UPDATE"):
         raise ReviewError("request.operation: must be CREATE or UPDATE")
+    for name in ("object", "oldObject") if operation == "UPDATE" else ("object",):
+        if request.get(name) is None:
+            raise ReviewError(f"request.{name}: must be there on {operation}")
     user = _mapping(request, "userInfo")
     nodes = _mapping(user, "extra").get(_NODE)
     return Request(

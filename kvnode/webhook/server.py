@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from kvnode.webhook.certificates import Pair
 from kvnode.webhook.handlers import PATHS, Admission, ReviewError
 
+logger = logging.getLogger(__name__)
+
 LARGEST = 16 * 2**20
 """Bytes of the largest review: two objects as large as the API server takes, and what is around them."""
+
+_IDLE = 120.0
+"""Seconds for which a connection may bring no question: more than the 90 after which an API server closes it. Who
+closes first on the other side's question would have it fail."""
+
+_PATIENCE = 10.0
+"""Seconds in which a question must be here: after the configurations' timeoutSeconds nobody waits for the answer."""
 
 
 def make_tls(pair: Pair) -> ssl.SSLContext:
@@ -37,7 +50,7 @@ def application(admission: Admission) -> web.Application:
     app = web.Application(client_max_size=LARGEST)
 
     async def review(request: web.Request) -> web.Response:
-        body = await request.read()
+        body = await _body(request)
         try:
             answer = admission.answer(request.path, body)
         except ReviewError as error:
@@ -53,6 +66,34 @@ def application(admission: Admission) -> web.Application:
     return app
 
 
+async def _body(request: web.Request) -> bytes:
+    """What was sent.
+
+    Raises:
+        HTTPException: it is too large, or did not arrive whole, or not in time.
+    """
+    if (request.content_length or 0) > LARGEST:  # said before any of it is read
+        raise web.HTTPRequestEntityTooLarge(LARGEST, request.content_length or 0)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text="the review did not arrive in time\n") from None
+    except (ConnectionError, web.RequestPayloadError):
+        raise web.HTTPBadRequest(text="the review did not arrive whole\n") from None
+
+
+class _Log(logging.LoggerAdapter[logging.Logger]):
+    """The server's log, in which what a client did wrong is no defect of ours."""
+
+    def exception(self, msg: object, *args: object, exc_info: Any = True, **kwargs: Any) -> None:
+        """A line at most about a client; all about anything else."""
+        if isinstance(exc_info, (HttpProcessingError, ConnectionError)):
+            self.debug("%s: %s", msg % args if isinstance(msg, str) else msg, type(exc_info).__name__)
+        else:
+            super().exception(msg, *args, exc_info=exc_info, **kwargs)
+
+
 @asynccontextmanager
 async def serving(
     admission: Admission, tls: ssl.SSLContext, host: str, port: int
@@ -62,7 +103,14 @@ async def serving(
     Raises:
         OSError: the port is taken.
     """
-    runner = web.AppRunner(application(admission), access_log=None, shutdown_timeout=5.0)
+    runner = web.AppRunner(
+        application(admission),
+        access_log=None,
+        logger=_Log(logger),
+        shutdown_timeout=5.0,
+        keepalive_timeout=_IDLE,
+        auto_decompress=False,  # an API server compresses no question
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=tls).start()

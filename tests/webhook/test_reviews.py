@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kvnode.webhook import handlers
 from kvnode.webhook.handlers import MUTATE, VALIDATE, Admission
 from kvnode.webhook.reviews import ReviewError
-from tests.webhook.ask import answer, review, settings, vmi
+from tests.webhook.ask import answer, review, settings, vm, vmi
 
 ADMISSION = Admission(settings({}))
 
@@ -71,6 +71,71 @@ def test_many_causes_are_cut_short() -> None:
     status = answer(VALIDATE, review(made))["status"]
     assert len(status["details"]["causes"]) == 20
     assert status["message"].endswith(" more")
+
+
+@pytest.mark.parametrize("depth", [50, 200, 300, 900])
+@pytest.mark.parametrize("kind", ["VirtualMachine", "VirtualMachineInstance"])
+@pytest.mark.parametrize("field", ["affinity", "nonsense", "domain"])
+def test_depth_is_no_defect(depth: int, kind: str, field: str) -> None:
+    made = vmi() if kind == "VirtualMachineInstance" else vm()
+    spec = made["spec"] if kind == "VirtualMachineInstance" else made["spec"]["template"]["spec"]
+    spec[field] = json.loads('{"x":' * depth + "{}" + "}" * depth)
+    for old in (None, made):
+        for path in (MUTATE, VALIDATE):
+            body = json.dumps(review(made, old, kind=kind)).encode()
+            response = orjson.loads(ADMISSION.answer(path, body))["response"]
+            assert response.get("status", {}).get("code") in (None, 422)
+        assert old is not None or not response["allowed"]
+
+
+def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
+    made = vm()
+    made["spec"]["template"]["spec"]["affinity"] = json.loads('{"x":' * 300 + "{}" + "}" * 300)
+    body = json.dumps(review(made, kind="VirtualMachine")).encode()
+    response = orjson.loads(ADMISSION.answer(MUTATE, body))["response"]
+    assert response["status"]["message"] == "the object is nested too deeply"
+
+
+@pytest.mark.parametrize("path", [MUTATE, VALIDATE])
+@pytest.mark.parametrize("kind", ["VirtualMachine", "VirtualMachineInstance"])
+@pytest.mark.parametrize(
+    ("operation", "missing"), [("CREATE", "object"), ("UPDATE", "object"), ("UPDATE", "oldObject")]
+)
+def test_an_object_that_is_missing_lets_nothing_through(
+    kind: str, path: str, operation: str, missing: str
+) -> None:
+    asked = review({}, {}, kind=kind)
+    asked["request"] |= {"operation": operation, missing: None}
+    with pytest.raises(ReviewError, match=f"request.{missing}: must be there on {operation}"):
+        ADMISSION.answer(path, orjson.dumps(asked))
+
+
+@pytest.mark.parametrize("kind", ["VirtualMachine", "VirtualMachineInstance"])
+def test_a_rehearsal_is_answered_like_the_deed(kind: str) -> None:
+    made = vmi() if kind == "VirtualMachineInstance" else vm()
+    asked = review(made, kind=kind)
+    asked["request"]["dryRun"] = True
+    assert answer(MUTATE, asked)["allowed"]
+    assert answer(VALIDATE, asked)["allowed"]
+
+
+def test_of_a_name_that_is_there_twice_the_last_counts() -> None:
+    for first, last in (("good", "Not Good"), ("Not Good", "good")):
+        body = orjson.dumps(review(vmi(hostname="x")))
+        twice = body.replace(b'"hostname":"x"', f'"hostname":"{first}","hostname":"{last}"'.encode())
+        response = orjson.loads(ADMISSION.answer(VALIDATE, twice))["response"]
+        assert response["allowed"] == (last == "good")
+
+
+def test_an_answer_is_small_whatever_was_sent() -> None:
+    long = "k" * 1_000_000
+    for spec in (
+        {long: 1},
+        {"hostname": long},
+        {"nodeSelector": {long: 1}},
+        {"volumes": [{"name": long}] * 50},
+    ):
+        assert len(ADMISSION.answer(VALIDATE, orjson.dumps(review(vmi(**spec))))) < 20_000
 
 
 JSON = st.recursive(
