@@ -14,7 +14,7 @@ from kvnode.agent.absent import NoDownwardMetrics, NoHooks, NoHotplug, NoProxy
 from kvnode.agent.beats import Heart, Labels
 from kvnode.agent.capabilities import Node, read_node
 from kvnode.agent.containerdisks import ContainerDisks
-from kvnode.agent.devices.plugin import Plugins
+from kvnode.agent.devices.plugins import Plugins
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.execute import execute
 from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
@@ -49,6 +49,8 @@ logger = logging.getLogger(__name__)
 COMPONENT, LABELLER = "virt-handler", "node-labeller"
 GHOSTS = "ghost-records"
 _SYNC_WARNING = 10.0
+_LONGEST_WAIT = 60.0
+"""Seconds between two tries of a pass that keeps failing: what is mended must not be waited for much longer."""
 
 
 class WallClock:
@@ -77,7 +79,7 @@ class Agent:
         self.settings = settings
         self.client = client
         clock = asyncio.get_running_loop().time
-        self.queue = WorkQueue("virt-handler-vm")
+        self.queue = WorkQueue("virt-handler-vm", cap=_LONGEST_WAIT)
         self.ghosts = GhostRecords(settings.private / GHOSTS)
         self.domains = DomainStore(self.queue)
         self.events = EventRecorder(client, COMPONENT, settings.node)
@@ -99,7 +101,9 @@ class Agent:
         self.node: Node = read_node(settings.capabilities, host_architecture())
         self.parts = self._parts(recorder, clock)
         self._raw_config: dict[str, Any] = {}
-        self.plugins = Plugins(settings.device_plugins, settings.devices, settings.max_devices)
+        self.plugins = Plugins(
+            settings.device_plugins, settings.devices, settings.max_devices, sysfs=settings.sysfs
+        )
         self.heart = Heart(client, settings.node, self.config, self.is_ready)
         self.labels = Labels(
             client,
@@ -161,6 +165,8 @@ class Agent:
         self.domains.expect(self.ghosts)
         self.kubevirts.add_handler(self._on_configuration)
         self.vmis.add_handler(self._on_vmi)
+        # What failed for want of the API server need not wait its time.
+        self.vmis.reflector.recovered = self.queue.retry_now
         watches = (self.kubevirts, self.pods, self.vmis)
         try:
             async with asyncio.TaskGroup() as group:
@@ -224,6 +230,7 @@ class Agent:
             logger.warning("KubeVirt %s: spec.configuration is not taken: %s", change.key, error)
             return
         self._raw_config = found
+        self.plugins.configure(self.parts.config)
         self.labels.look_again()
         for key in self.vmis.store:
             self.queue.add(key)

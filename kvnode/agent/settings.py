@@ -25,6 +25,8 @@ class Settings:
     """kubelet's folder of device plugins."""
     devices: Path = Path("/dev")
     """The node's devices."""
+    sysfs: Path = Path("/sys")
+    """What the node's kernel says of them."""
     address: str = "0.0.0.0"  # noqa: S104  (Prometheus and kubelet come from outside)
     port: int = 8185
     """Of metrics, health and the page; 0 takes any."""

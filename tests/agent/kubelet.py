@@ -72,11 +72,14 @@ class Watch:
             response_deserializer=api.ListAndWatchResponse.FromString,
         )
         self._call = stream(api.Empty())
+        self.numa_nodes: dict[str, int] = {}
+        """Those of the devices that were told of last, by identifier."""
 
     async def next(self) -> list[tuple[str, str]]:
         """The next list: identifiers and health."""
         async with asyncio.timeout(10):
-            answer = await self._call.read()
+            answer: Any = await self._call.read()
+        self.numa_nodes = {one.ID: near.ID for one in answer.devices for near in one.topology.nodes}
         return [(one.ID, one.health) for one in answer.devices]
 
     async def close(self) -> None:

@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 
 from kvnode.agent.devices import plugin as plugins
-from kvnode.agent.devices.plugin import Kind, Plugin, Plugins, permissions
+from kvnode.agent.devices import plugins as manager
+from kvnode.agent.devices.offer import Kind, SharedDevice, permissions
+from kvnode.agent.devices.plugin import Plugin
+from kvnode.agent.devices.plugins import Plugins
+from kvnode.rpc.errors import RpcError
+from kvnode.spec.config import ClusterConfig
 from tests.agent.kubelet import Kubelet, Watch
+from tests.agent.machinery import Machine
 from tests.kube.loops import real_time, until
 from tests.kube.support import background
 
@@ -34,7 +40,7 @@ async def node() -> AsyncIterator[tuple[Kubelet, Plugin, Path]]:
         device.parent.mkdir()
         device.touch()
         kubelet = Kubelet(Path(name) / "plugins")
-        plugin = Plugin(KIND, kubelet.folder, device.parent, 3)
+        plugin = Plugin(SharedDevice(KIND, device.parent, 3), kubelet.folder)
         async with background(plugin.run()):
             try:
                 yield kubelet, plugin, device
@@ -92,15 +98,107 @@ async def test_the_end_leaves_no_devices_and_no_socket() -> None:
     with tempfile.TemporaryDirectory(prefix="kv") as name:
         kubelet = Kubelet(Path(name) / "plugins")
         await kubelet.start()
-        all_of_them = Plugins(kubelet.folder, Path(name), 2, [KIND])
+        all_of_them = Plugins(kubelet.folder, Path(name), 2, sysfs=Path(name), kinds=[KIND])
         async with background(all_of_them.run()):
             watch = Watch(await kubelet.until(RESOURCE))
             assert {health for _, health in await watch.next()} == {"Unhealthy"}
             await until(lambda: all_of_them.initialised)
         assert await watch.next() == []
         assert [path.name for path in kubelet.folder.iterdir()] == ["kubelet.sock"]
+        assert not all_of_them.permitted
         await watch.close()
         await kubelet.stop()
+
+
+GPU = "nvidia.com/TU104GL"
+
+
+def permitted(*devices: dict[str, object]) -> ClusterConfig:
+    return ClusterConfig.from_mapping({"permittedHostDevices": {"pciHostDevices": list(devices)}})
+
+
+PERMITTED = permitted({"pciVendorSelector": "10DE:1EB8", "resourceName": GPU})
+
+
+@asynccontextmanager
+async def host() -> AsyncIterator[tuple[Kubelet, Machine, Plugins]]:
+    """A kubelet, a machine, and the plugins for what the configuration permits."""
+    with tempfile.TemporaryDirectory(prefix="kv") as name:
+        machine = Machine(Path(name))
+        kubelet = Kubelet(Path(name) / "plugins")
+        await kubelet.start()
+        offered = Plugins(kubelet.folder, machine.devices, 2, sysfs=machine.sysfs, kinds=[])
+        async with background(offered.run()):
+            try:
+                yield kubelet, machine, offered
+            finally:
+                await kubelet.stop()
+
+
+@real_time
+async def test_host_devices_come_and_go_with_the_configuration() -> None:
+    async with host() as (kubelet, machine, offered):
+        machine.pci("0000:65:00.0", "10DE:1EB8", "45", numa_node="1")
+        offered.configure(PERMITTED)
+        socket = await kubelet.until(GPU)
+        watch = Watch(socket)
+        assert await watch.next() == [("45", "Healthy")]
+        assert watch.numa_nodes == {"45": 1}
+        (machine.devices / "vfio/45").unlink()
+        assert await watch.next() == [("45", "Unhealthy")]
+        with pytest.raises(RpcError, match=r"0000:65:00.0: /dev/vfio/45 is gone"):
+            await kubelet.allocate(socket, ["45"])
+        (machine.devices / "vfio/45").touch()
+        assert await watch.next() == [("45", "Healthy")]
+        # One more is handed to VFIO: kubelet keeps its connection.
+        machine.pci("0000:66:00.0", "10DE:1EB8", "46")
+        offered.configure(PERMITTED)
+        assert await watch.next() == [("45", "Healthy"), ("46", "Healthy")]
+        offered.configure(ClusterConfig())
+        assert await watch.next() == []
+        await until(lambda: not socket.exists())
+        assert GPU not in offered.permitted
+        await watch.close()
+
+
+@real_time
+async def test_devices_that_were_plugged_in_later_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager, "SCAN", 0.05)
+    async with host() as (kubelet, machine, offered):
+        offered.configure(PERMITTED)
+        await until(lambda: "devices.kubevirt.io/sev" in offered.permitted)
+        assert GPU not in offered.permitted
+        machine.pci("0000:65:00.0", "10DE:1EB8", "45")
+        watch = Watch(await kubelet.until(GPU))
+        assert await watch.next() == [("45", "Healthy")]
+        await watch.close()
+
+
+@real_time
+async def test_a_configuration_that_cannot_be_read_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async with host() as (kubelet, machine, offered):
+        machine.pci("0000:65:00.0", "10DE:1EB8", "45")
+        offered.configure(PERMITTED)
+        await kubelet.until(GPU)
+        offered.configure(permitted({"pciVendorSelector": "10DE:1EB8", "resourceName": 5}))
+        await until(lambda: "pciHostDevices[0].resourceName" in caplog.text)
+        assert GPU in offered.permitted
+        # The node's VMs do not depend on it.
+        assert offered.initialised
+
+
+@real_time
+async def test_gates_bring_devices() -> None:
+    async with host() as (kubelet, machine, offered):
+        (machine.devices / "sev").touch()
+        gates = {"featureGates": ["VSOCK"]}
+        offered.configure(ClusterConfig.from_mapping({"developerConfiguration": gates}))
+        for resource, health in {"vhost-vsock": "Unhealthy", "sev": "Healthy"}.items():
+            watch = Watch(await kubelet.until(f"devices.kubevirt.io/{resource}"))
+            assert await watch.next() == [(f"{resource}{number}", health) for number in range(2)]
+            await watch.close()
+        offered.configure(ClusterConfig())
+        await until(lambda: "devices.kubevirt.io/vhost-vsock" not in offered.permitted)
 
 
 def test_permissions_follow_the_version_of_cgroups(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Devices of the node, offered to pods through kubelet (its device plugin API, v1beta1)."""
+"""Devices of the node, offered to its kubelet (``pkg/virt-handler/device-manager``)."""

@@ -1,18 +1,17 @@
-"""One kind of device as kubelet's device manager sees it (``pkg/virt-handler/device-manager/generic_device.go``)."""
+"""One offer as kubelet's device manager sees it: a server of its own (``device_plugin_base.go``)."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from kvnode.agent.devices.offer import HEALTHY, UNHEALTHY, Offer, RefusedError, Unit
 from kvnode.agent.errors import FAILURES
 from kvnode.rpc import deviceplugin_v1beta1_pb2 as api
 from kvnode.rpc.client import Channel
+from kvnode.rpc.errors import RpcError
 from kvnode.rpc.server import Server
 from kvnode.rpc.service import Handler, Service
 
@@ -23,69 +22,36 @@ DEVICE_PLUGIN = Service.of(api.DESCRIPTOR, "DevicePlugin")
 
 VERSION = "v1beta1"
 KUBELET = "kubelet.sock"
-NAMESPACE = "devices.kubevirt.io"
-HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 PAUSES = (1.0, 2.0, 5.0, 10.0)
 """Seconds until a plugin that ended is started again."""
 LOOK = 1.0
-"""Seconds between looks at the device, and at kubelet's socket."""
+"""Seconds between looks at the devices, and at kubelet's socket."""
 _REGISTER = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A device that many pods may have at once: each gets the same node."""
-
-    name: str
-    path: str
-    """Of the node, and in pods."""
-    loads_module: bool = False
-    """Whether opening it once makes the kernel load what is behind it."""
-
-    @property
-    def resource(self) -> str:
-        """What pods ask for."""
-        return f"{NAMESPACE}/{self.name}"
-
-
-PERMANENT = (
-    Kind("kvm", "/dev/kvm"),
-    Kind("tun", "/dev/net/tun", loads_module=True),
-    Kind("vhost-net", "/dev/vhost-net", loads_module=True),
-)
-"""Those that every node offers."""
-
-
-def permissions(cgroups: Path = Path("/sys/fs/cgroup")) -> str:
-    """What a pod may do with a device: version 2 of cgroups knows no node without the right to make it."""
-    return "rwm" if (cgroups / "cgroup.controllers").exists() else "rw"
-
-
 class Plugin:
-    """Offers one kind."""
+    """Offers one resource."""
 
-    def __init__(self, kind: Kind, folder: Path, devices: Path, count: int) -> None:
-        """`folder` is kubelet's for plugins, `devices` the node's ``/dev``, `count` how many pods may have one."""
-        self.kind = kind
+    def __init__(self, offer: Offer, folder: Path) -> None:
+        """`folder` is kubelet's for plugins."""
+        self.offer = offer
+        """What is offered; another one of the same resource may take its place at any time."""
         self.initialised = False
         """Whether kubelet was told of it once."""
         self._folder = folder
-        self._device = devices / kind.path.removeprefix("/dev/")
-        self._ids = [f"{kind.name}{number}" for number in range(count)]
-        self._permissions = permissions()
-        self._healthy = False
+        self._units: Sequence[Unit] = ()
         self._ending = False
         self._changed = asyncio.Condition()
 
     @property
     def socket(self) -> Path:
         """Where kubelet finds it."""
-        return self._folder / f"kubevirt-{self.kind.name}.sock"
+        return self._folder / self.offer.socket_name
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the device is there."""
-        return self._healthy
+        """Whether all of its devices are there."""
+        return all(unit.healthy for unit in self._units)
 
     async def run(self) -> None:
         """Offer it until cancelled, again whenever kubelet has started anew."""
@@ -94,17 +60,15 @@ class Plugin:
             try:
                 await self._serve()
                 tries = 0
-            except FAILURES as error:
-                logger.warning("device %s: cannot be offered now: %s", self.kind.resource, error)
+            except (*FAILURES, ValueError) as error:
+                logger.warning("device %s: cannot be offered now: %s", self.offer.resource, error)
                 await asyncio.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
                 tries += 1
 
     async def _serve(self) -> None:
         """Serve and register; return when kubelet has started anew. Raises one of `errors.FAILURES`."""
-        if self.kind.loads_module:
-            with contextlib.suppress(OSError):
-                os.close(os.open(self._device, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-        self._healthy, self._ending = self._device.exists(), False
+        self.offer.prepare()
+        self._units, self._ending = self.offer.units(), False
         server = Server(self.socket, (DEVICE_PLUGIN.bind(self._handlers()),))
         await server.start()
         mark = _identity(self.socket)
@@ -112,11 +76,11 @@ class Plugin:
             kubelet = _identity(self._folder / KUBELET)
             await self._register()
             self.initialised = True
-            logger.info("device %s: offered to kubelet", self.kind.resource)
+            logger.info("device %s: offered to kubelet", self.offer.resource)
             while _identity(self.socket) == mark and _identity(self._folder / KUBELET) == kubelet:
                 await asyncio.sleep(LOOK)
                 await self._look()
-            logger.info("device %s: kubelet has started anew", self.kind.resource)
+            logger.info("device %s: kubelet has started anew", self.offer.resource)
         finally:
             await self._end(server, is_ours=_identity(self.socket) == mark)
 
@@ -128,7 +92,7 @@ class Plugin:
             request = api.RegisterRequest(
                 version=VERSION,
                 endpoint=self.socket.name,
-                resource_name=self.kind.resource,
+                resource_name=self.offer.resource,
                 options=options,
             )
             await channel.call(REGISTRATION, "Register", request, api.Empty, _REGISTER)
@@ -136,12 +100,15 @@ class Plugin:
             await channel.close()
 
     async def _look(self) -> None:
-        healthy = self._device.exists()
-        if healthy != self._healthy:
-            logger.warning("device %s: is %s", self.kind.path, "there again" if healthy else "gone")
-            async with self._changed:
-                self._healthy = healthy
-                self._changed.notify_all()
+        units = self.offer.units()
+        if units == self._units:
+            return
+        lost = [unit.id for unit in units if not unit.healthy]
+        how = f"{len(lost)} gone ({', '.join(lost[:3])})" if lost else "all there"
+        logger.warning("device %s: of %d now are %s", self.offer.resource, len(units), how)
+        async with self._changed:
+            self._units = units
+            self._changed.notify_all()
 
     async def _end(self, server: Server, *, is_ours: bool) -> None:
         async with self._changed:
@@ -170,23 +137,20 @@ class Plugin:
         self, _request: object, _context: object
     ) -> AsyncIterator[api.ListAndWatchResponse]:
         while True:
-            healthy, ending = self._healthy, self._ending
-            yield self._listed([] if ending else self._ids, healthy=healthy)
+            units, ending = self._units, self._ending
+            yield _listed(() if ending else units)
             if ending:
                 return
             async with self._changed:
-                await self._changed.wait_for(lambda: (self._healthy, self._ending) != (healthy, ending))  # noqa: B023
-
-    @staticmethod
-    def _listed(ids: Sequence[str], *, healthy: bool) -> api.ListAndWatchResponse:
-        health = HEALTHY if healthy else UNHEALTHY
-        return api.ListAndWatchResponse(devices=[api.Device(ID=one, health=health) for one in ids])
+                await self._changed.wait_for(lambda: (self._units, self._ending) != (units, ending))  # noqa: B023
 
     async def _allocate(self, request: api.AllocateRequest, _context: object) -> api.AllocateResponse:
-        path = self.kind.path
-        device = api.DeviceSpec(host_path=path, container_path=path, permissions=self._permissions)
-        answer = api.ContainerAllocateResponse(devices=[device])
-        return api.AllocateResponse(container_responses=[answer for _ in request.container_requests])
+        try:
+            answers = [self.offer.allocate(list(one.devices_ids)) for one in request.container_requests]
+        except RefusedError as error:
+            logger.warning("device %s: a container cannot have it: %s", self.offer.resource, error)
+            raise RpcError("Allocate", f"{self.offer.resource}: {error}", "FAILED_PRECONDITION") from None
+        return api.AllocateResponse(container_responses=answers)
 
     async def _pre_start(self, _request: object, _context: object) -> api.PreStartContainerResponse:
         return api.PreStartContainerResponse()
@@ -195,23 +159,16 @@ class Plugin:
         return api.PreferredAllocationResponse()
 
 
-class Plugins:
-    """All that the node offers."""
+def _listed(units: Sequence[Unit]) -> api.ListAndWatchResponse:
+    return api.ListAndWatchResponse(devices=[_device(unit) for unit in units])
 
-    def __init__(self, folder: Path, devices: Path, count: int, kinds: Sequence[Kind] = PERMANENT) -> None:
-        """See `Plugin`."""
-        self.all = [Plugin(kind, folder, devices, count) for kind in kinds]
 
-    @property
-    def initialised(self) -> bool:
-        """Whether kubelet was told of each."""
-        return all(plugin.initialised for plugin in self.all)
-
-    async def run(self) -> None:
-        """Offer all until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for plugin in self.all:
-                group.create_task(plugin.run())
+def _device(unit: Unit) -> api.Device:
+    health = HEALTHY if unit.healthy else UNHEALTHY
+    if unit.numa_node is None:
+        return api.Device(ID=unit.id, health=health)
+    near = api.TopologyInfo(nodes=[api.NUMANode(ID=unit.numa_node)])
+    return api.Device(ID=unit.id, health=health, topology=near)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
