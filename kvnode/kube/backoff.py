@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -63,6 +63,10 @@ class ItemBackoff(Generic[K]):
         """How often the item failed since it was last forgotten."""
         backoff = self._items.get(item)
         return backoff.failures if backoff else 0
+
+    def __iter__(self) -> Iterator[K]:
+        """The items that failed and were not forgotten."""
+        return iter(list(self._items))
 
     def forget(self, item: K) -> None:
         """It worked."""

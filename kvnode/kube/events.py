@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from kvnode.kube.backoff import Backoff
 from kvnode.kube.client import Client, PatchType
 from kvnode.kube.correlation import Correlator, Occurrence, Subject
-from kvnode.kube.errors import KubeError, NotFound
+from kvnode.kube.errors import AlreadyExists, ApiError, ConnectionFailed, KubeError, NotFound
 from kvnode.kube.objects import Object, metadata, timestamp, uid_of, utc_now
 from kvnode.kube.resources import EVENTS
 
@@ -24,6 +25,8 @@ BACKLOG = 1000
 """Events that wait to be written; more are dropped."""
 LONGEST_MESSAGE = 1024
 """Characters of a message that the API server takes."""
+TRIES = 12
+"""How often one is written while the API server is away or in trouble; with the waits between, some four minutes."""
 
 
 @dataclass(slots=True)
@@ -32,6 +35,10 @@ class _Waiting:
     api_version: str
     resource_version: str
     occurrence: Occurrence
+    moment: datetime
+    """When it last happened."""
+    name: str = ""
+    """Of the Event object that may have been made, though no answer said so."""
 
 
 class EventRecorder:
@@ -55,7 +62,7 @@ class EventRecorder:
         self._now = now
         self._correlator = Correlator(asyncio.get_running_loop().time)
         self._waiting: deque[_Waiting] = deque()
-        self._pending: set[int] = set()
+        self._pending: dict[int, _Waiting] = {}
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -77,14 +84,16 @@ class EventRecorder:
         if occurrence is None:
             self.dropped += 1
             return
-        if id(occurrence) in self._pending:
+        if (pending := self._pending.get(id(occurrence))) is not None:
+            pending.moment = self._now()
             return  # it is written with its newest count anyway
         if len(self._waiting) >= BACKLOG:
             self.dropped += 1
             return
         version = str(meta.get("resourceVersion") or "")
-        self._pending.add(id(occurrence))
-        self._waiting.append(_Waiting(subject, str(obj.get("apiVersion", "")), version, occurrence))
+        waiting = _Waiting(subject, str(obj.get("apiVersion", "")), version, occurrence, self._now())
+        self._pending[id(occurrence)] = waiting
+        self._waiting.append(waiting)
         self._idle.clear()
         self._wake.set()
 
@@ -95,13 +104,26 @@ class EventRecorder:
             self._wake.clear()
             while self._waiting:
                 waiting = self._waiting.popleft()
-                self._pending.discard(id(waiting.occurrence))
+                del self._pending[id(waiting.occurrence)]
                 try:
-                    await self._write(waiting)
+                    await self._deliver(waiting)
                 except KubeError as error:
                     self.dropped += 1
                     logger.warning("event %s for %s: %s", waiting.subject.reason, waiting.subject.name, error)
             self._idle.set()
+
+    async def _deliver(self, waiting: _Waiting) -> None:
+        """Write it, again and again while the API server is away: what happened then must not be lost."""
+        backoff = Backoff(1.0, 30.0, jitter=0.2)
+        while True:
+            try:
+                await self._write(waiting)
+            except KubeError as error:
+                if not _may_pass(error) or backoff.failures == TRIES - 1:
+                    raise
+                await asyncio.sleep(backoff.next())
+            else:
+                return
 
     async def flush(self, seconds: float = 5.0) -> None:
         """Wait until all is written that was recorded, but not longer than so many seconds."""
@@ -111,32 +133,29 @@ class EventRecorder:
 
     async def _write(self, waiting: _Waiting) -> None:
         occurrence = waiting.occurrence
-        moment = self._now()
         namespace = waiting.subject.namespace or "default"
         if occurrence.name:
             patch: Object = {
                 "count": occurrence.count,
-                "lastTimestamp": timestamp(moment),
+                "lastTimestamp": timestamp(waiting.moment),
                 "message": occurrence.message,
             }
             try:
                 await self._client.patch(EVENTS, occurrence.name, namespace, patch, PatchType.MERGE)
             except NotFound:  # events live an hour
-                occurrence.count, occurrence.first = 1, ""
+                occurrence.count, occurrence.first, occurrence.name = 1, "", ""
             else:
                 return
         # Nanoseconds keep two of one object apart, as in the reference's names.
-        occurrence.name = (
-            f"{waiting.subject.name[:230]}.{int(moment.timestamp() * 1e9):x}{id(occurrence) & 0xFFF:03x}"
+        waiting.name = waiting.name or (
+            f"{waiting.subject.name[:230]}.{int(self._now().timestamp() * 1e9):x}{id(occurrence) & 0xFFF:03x}"
         )
-        occurrence.first = occurrence.first or timestamp(moment)
-        try:
-            await self._client.create(EVENTS, self._event(waiting, namespace, moment))
-        except KubeError:
-            occurrence.name = ""
-            raise
+        occurrence.first = occurrence.first or timestamp(waiting.moment)
+        with contextlib.suppress(AlreadyExists):  # made by a try whose answer did not come
+            await self._client.create(EVENTS, self._event(waiting, namespace))
+        occurrence.name = waiting.name
 
-    def _event(self, waiting: _Waiting, namespace: str, moment: datetime) -> Object:
+    def _event(self, waiting: _Waiting, namespace: str) -> Object:
         subject, occurrence = waiting.subject, waiting.occurrence
         involved = {
             "apiVersion": waiting.api_version,
@@ -149,15 +168,22 @@ class EventRecorder:
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": occurrence.name, "namespace": namespace},
+            "metadata": {"name": waiting.name, "namespace": namespace},
             "involvedObject": {name: value for name, value in involved.items() if value},
             "type": subject.type,
             "reason": subject.reason,
             "message": occurrence.message,
             "source": {"component": self._component, **({"host": self._host} if self._host else {})},
             "firstTimestamp": occurrence.first,
-            "lastTimestamp": timestamp(moment),
+            "lastTimestamp": timestamp(waiting.moment),
             "count": occurrence.count,
             "reportingComponent": self._component,
             "reportingInstance": self._host,
         }
+
+
+def _may_pass(error: KubeError) -> bool:
+    """Whether the same may be taken later."""
+    if isinstance(error, ApiError):
+        return error.status == 429 or error.status >= 500
+    return isinstance(error, ConnectionFailed)

@@ -92,6 +92,12 @@ class WorkQueue:
         """The name was worked on with success: its next failure is its first."""
         self._backoff.forget(key)
 
+    def retry_now(self) -> None:
+        """What made names fail may be over: bring all of them at once, as if they had not failed."""
+        for key in self._backoff:
+            self._backoff.forget(key)
+            self.add(key)
+
     def failures(self, key: str) -> int:
         """How often the name failed since then."""
         return self._backoff.failures(key)

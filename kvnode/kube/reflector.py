@@ -80,6 +80,8 @@ class Reflector:
         """How many lists were begun."""
         self.watches = 0
         """How many watches were begun."""
+        self.recovered: Callable[[], None] = lambda: None
+        """Called when all can be followed again after it could not."""
 
     async def run(self) -> None:
         """Follow until cancelled; every failure is waited out."""
@@ -136,6 +138,7 @@ class Reflector:
         if self.failure is not None:
             logger.info("%s: followed again", self._resource)
             self.failure = None
+            self.recovered()
 
     async def _watch(self) -> None:
         """One watch, to its end."""

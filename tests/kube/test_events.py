@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import UTC, datetime
 
 import pytest
 
@@ -13,7 +14,7 @@ from kvnode.kube.objects import Object
 from kvnode.kube.resources import EVENTS, NODES, VIRTUAL_MACHINE_INSTANCES
 from tests.cluster.cluster import Cluster
 from tests.kube.faults import Fault
-from tests.kube.loops import real_time, virtual_time
+from tests.kube.loops import real_time, until, virtual_time
 from tests.kube.support import background, client_of, faulty, vmi
 
 
@@ -140,11 +141,55 @@ async def test_recording_lives_through_faults(control_plane: Cluster, namespace:
             for number in range(3):
                 recorder.record(instance, NORMAL, "Started", f"message {number}")
             await recorder.flush()
-            assert recorder.dropped == 2
-            [event] = await events_of(client, namespace)
+            assert recorder.dropped == 1, "the one that was refused"
+            events = {event["message"]: event for event in await events_of(client, namespace)}
+            assert sorted(events) == ["message 1", "message 2"]
+            event = events["message 2"]
             await client.delete(EVENTS, event["metadata"]["name"], namespace)
             recorder.record(instance, NORMAL, "Started", "message 2")
             await recorder.flush()
-            [again] = await events_of(client, namespace)
-            assert (again["message"], again["count"]) == ("message 2", 1)
+            again = {event["message"]: event for event in await events_of(client, namespace)}
+            assert again["message 2"]["count"] == 1
         await asyncio.sleep(0)
+
+
+@pytest.mark.cluster
+@real_time
+async def test_what_happens_while_the_server_is_away_is_told_later_and_once(
+    control_plane: Cluster, namespace: str
+) -> None:
+    moments = iter([datetime(2024, 6, 1, 12, 0, second, tzinfo=UTC) for second in range(30)])
+    async with faulty(control_plane) as (server, client):
+        instance = await client.create(VIRTUAL_MACHINE_INSTANCES, vmi(namespace, "a"))
+        recorder = EventRecorder(client, "c", now=lambda: next(moments))
+        # Of the first the server hears, and its answer is lost; of the second it does not.
+        server.faults += [
+            Fault("POST.*events", drop=True, after=True),
+            Fault("POST.*events", status=503),
+            Fault("POST.*events", drop=True),
+        ]
+        async with background(recorder.run()):
+            recorder.record(instance, NORMAL, "Started", "up")
+            recorder.record(instance, WARNING, "Stopped", "down")
+            await recorder.flush(20)
+        assert recorder.dropped == 0
+        found = {event["reason"]: event for event in await events_of(client, namespace)}
+        assert len(await events_of(client, namespace)) == 2
+        assert found["Started"]["lastTimestamp"] == "2024-06-01T12:00:00Z", "when it happened, not when told"
+        assert found["Stopped"]["count"] == 1
+
+
+@pytest.mark.cluster
+@real_time
+async def test_one_that_is_counted_while_it_waits(control_plane: Cluster, namespace: str) -> None:
+    async with faulty(control_plane) as (server, client):
+        instance = await client.create(VIRTUAL_MACHINE_INSTANCES, vmi(namespace, "a"))
+        recorder = EventRecorder(client, "c")
+        server.faults.append(Fault("POST.*events", drop=True, after=True))
+        async with background(recorder.run()):
+            recorder.record(instance, NORMAL, "Started", "up")
+            await until(lambda: server.count("POST.*events"))
+            recorder.record(instance, NORMAL, "Started", "up")
+            await recorder.flush(20)
+        [event] = await events_of(client, namespace)
+        assert event["count"] == 2

@@ -150,3 +150,14 @@ async def test_workers_bring_back_what_fails_and_never_share_a_name() -> None:
     await working
     assert sorted(calls) == ["bad"] * 4 + ["good"] * 2 + ["other"]
     assert queue.failures("bad") == 0
+
+
+@virtual_time
+async def test_when_the_cause_is_gone_what_failed_comes_at_once() -> None:
+    queue = WorkQueue("test")
+    for _ in range(10):
+        queue.add_rate_limited("a")
+    queue.add_after("later", 500)
+    queue.retry_now()
+    assert (len(queue), queue.failures("a")) == (1, 0)
+    assert await queue.get() == "a"
