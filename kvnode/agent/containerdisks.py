@@ -23,7 +23,7 @@ from kvnode.agent.parts import Clock
 from kvnode.agent.peers import Peer, peer_of
 from kvnode.agent.rootfs import names_in_root, opened
 from kvnode.agent.runtime import Place
-from kvnode.agent.sockets import is_socket
+from kvnode.agent.sockets import Pinned, is_socket
 from kvnode.agent.status.checksums import INITRD, KERNEL
 from kvnode.agent.vmi import Vmi, spec, status, uid_of, volumes
 from kvnode.spec.config import ClusterConfig
@@ -161,7 +161,8 @@ class ContainerDisks:
         found = [socket for socket in sockets if is_socket(socket)]
         if len(found) != 1:
             raise AgentError(f"{image.socket}: is there in {len(found)} of the VM's pods, must be in one")
-        return await peer_of(found[0])
+        with Pinned(found[0]) as socket:
+            return await peer_of(socket.path, shown=found[0])
 
     def _mount(self, image: Image, holder: Peer, place: Place) -> None:
         with _target(place.root, image.target) as target:

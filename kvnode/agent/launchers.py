@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from kvnode.agent.parts import LauncherState
 from kvnode.agent.peers import Peer, peer_of
 from kvnode.agent.pipes import Pipe
 from kvnode.agent.processes import Household, household_of
-from kvnode.agent.sockets import Sockets, is_socket
+from kvnode.agent.sockets import Pinned, Sockets, is_socket
 from kvnode.agent.vmi import Vmi, key_of, metadata, uid_of
 from kvnode.agent.watchdog import LauncherStates
 from kvnode.rpc.cmd import CmdClient
@@ -44,6 +45,7 @@ class Connection:
     household: Household
     pipe: Pipe
     options: OptionsFor
+    socket: Pinned
 
     @property
     def pid(self) -> int:
@@ -97,6 +99,7 @@ class Connection:
         """Hang up."""
         await self.pipe.stop()
         await self.rpc.close()
+        self.socket.close()
 
 
 class NodeLaunchers:
@@ -133,7 +136,7 @@ class NodeLaunchers:
     async def client(self, vmi: Vmi) -> Connection:
         """A connection to it, made when there is none."""
         uid = uid_of(vmi)
-        known = self._connections.get(uid)
+        known = self.known(uid)
         if known is not None:
             return known
         namespace, name = str(metadata(vmi).get("namespace") or ""), str(metadata(vmi).get("name") or "")
@@ -158,9 +161,12 @@ class NodeLaunchers:
         Raises one of `errors.FAILURES`; a record that was made for it is dropped again then.
         """
         async with self._locks.setdefault(ghost.uid, asyncio.Lock()):
-            known = self._connections.get(ghost.uid)
+            known = self.known(ghost.uid)
             if known is not None:
                 return known
+            if (old := self._connections.pop(ghost.uid, None)) is not None:
+                logger.info("%s: another socket is in the place of the launcher's", ghost.key)
+                await old.close()
             is_new = all(one != ghost for one in self._ghosts)
             await self._ghosts.add(ghost, answers)
             try:
@@ -173,8 +179,9 @@ class NodeLaunchers:
             return found
 
     def known(self, uid: str) -> Connection | None:
-        """The connection to the launcher of a VMI, if there is one."""
-        return self._connections.get(uid)
+        """The connection to the launcher of a VMI, if there is one and it is to the socket that is there now."""
+        found = self._connections.get(uid)
+        return None if found is None or found.socket.was_replaced() else found
 
     def __iter__(self) -> Iterator[Connection]:
         return iter(list(self._connections.values()))
@@ -198,27 +205,24 @@ class NodeLaunchers:
             self._ghosts.delete(key_of(vmi))
 
     async def _dial(self, ghost: Ghost) -> Connection:
-        socket = Path(ghost.socket)
-        if not is_socket(socket):
-            raise AgentError(f"{socket}: is no socket")
-        peer = await peer_of(socket)
-        rpc = await CmdClient.open(socket)
-        pipe, root = self._pipe_for(ghost), self._root_of(peer)
-        try:
+        async with contextlib.AsyncExitStack() as undo:
+            shown = Path(ghost.socket)
+            socket = undo.enter_context(Pinned(shown))
+            peer = await peer_of(socket.path, shown=shown)
+            rpc = await CmdClient.open(socket.path, shown=shown)
+            undo.push_async_callback(rpc.close)
+            pipe, root = self._pipe_for(ghost), self._root_of(peer)
             await pipe.start(root, (peer.uid, peer.gid))
-        except BaseException:
-            await rpc.close()
-            raise
-        return Connection(ghost, rpc, peer, root, household_of(peer.pid), pipe, self._options)
+            undo.pop_all()
+        return Connection(ghost, rpc, peer, root, household_of(peer.pid), pipe, self._options, socket)
 
 
 async def answers(socket: str) -> bool:
     """Whether a launcher answers at a socket."""
-    if not is_socket(Path(socket)):
-        return False
     try:
-        client = await CmdClient.open(Path(socket))
+        with Pinned(Path(socket)) as found:
+            client = await CmdClient.open(found.path)
+            await client.close()
     except FAILURES:
         return False
-    await client.close()
     return True

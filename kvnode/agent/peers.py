@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 import struct
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from pathlib import Path
 from kvnode.agent.errors import AgentError
 
 CONNECT_SECONDS = 2.0
+_SO_PEERPIDFD = 77
 _CREDENTIALS = struct.Struct("=iII")
 _FRAME_HEAD, _SETTINGS = 9, 4
 _OPENING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
@@ -51,11 +54,11 @@ async def greets(path: Path, timeout: float = CONNECT_SECONDS) -> bool:
     return len(answer) == _FRAME_HEAD and answer[3] == _SETTINGS
 
 
-async def peer_of(path: Path, timeout: float = CONNECT_SECONDS) -> Peer:
-    """The process that listens at a socket.
+async def peer_of(path: Path, timeout: float = CONNECT_SECONDS, *, shown: Path | None = None) -> Peer:
+    """The process that listens at a socket, which errors call ``shown``.
 
     Raises:
-        AgentError: nobody does, or it is of another PID namespace.
+        AgentError: nobody does, it is of another PID namespace, or the process that began to listen has ended.
     """
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:
@@ -63,12 +66,32 @@ async def peer_of(path: Path, timeout: float = CONNECT_SECONDS) -> Peer:
             async with asyncio.timeout(timeout):
                 await loop.sock_connect(connection, str(path))
             raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            lives = _lives(connection)
         except (OSError, TimeoutError) as error:
             reason = getattr(error, "strerror", None) or f"no answer within {timeout:g} s"
-            raise AgentError(f"{path}: nobody listens: {reason}") from error
+            raise AgentError(f"{shown or path}: nobody listens: {reason}") from error
     peer = Peer(*_CREDENTIALS.unpack(raw))
     if peer.pid <= 0:
         raise AgentError(
-            f"{path}: who listens is not in sight: the agent must see the host's processes (hostPID)"
+            f"{shown or path}: who listens is not in sight: the agent must see the host's processes (hostPID)"
         )
+    if not lives:
+        raise AgentError(f"{shown or path}: the process that began to listen (PID {peer.pid}) has ended")
     return peer
+
+
+def _lives(connection: socket.socket) -> bool:
+    """Whether the process lives that began to listen: else its PID may be another's, who has nothing to do with it.
+
+    A kernel older than 6.5 cannot tell, and is believed.
+    """
+    try:
+        process = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as error:
+        return error.errno in (errno.ENOPROTOOPT, errno.ENOSYS)
+    try:
+        lines = Path(f"/proc/self/fdinfo/{process}").read_text().splitlines()
+    finally:
+        os.close(process)
+    # -1 of one that has ended (pidfd_open(2)).
+    return not any(line.startswith("Pid:") and line.split()[1] == "-1" for line in lines)

@@ -5,6 +5,7 @@ The folder of a socket belongs to the pod: nothing in it is followed out of it.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,12 +78,63 @@ def mark_unresponsive(socket: Path) -> None:
     Raises:
         AgentError: the mark cannot be made.
     """
+    # The launcher writes into this folder too: a link of its making must not be followed.
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
     try:
-        socket.with_name(MARKER).touch(exist_ok=True)
-    except FileNotFoundError:
+        os.close(os.open(socket.with_name(MARKER), flags, 0o644))
+    except (FileExistsError, FileNotFoundError):
         return
     except OSError as error:
         raise AgentError(f"{socket}: cannot be marked as unresponsive: {error.strerror}") from error
+
+
+class Pinned:
+    """A socket that stays the same one, whatever its folder's owner puts into its place.
+
+    connect(2) follows links: between a look at a path and the call, a launcher could lead it to another's socket.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Hold the socket at ``path``.
+
+        Raises:
+            AgentError: it is none, or a link to one.
+        """
+        try:
+            self._file = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise AgentError(f"{path}: {error.strerror}") from error
+        found = os.fstat(self._file)
+        if not stat.S_ISSOCK(found.st_mode):
+            os.close(self._file)
+            raise AgentError(f"{path}: is no socket")
+        self._name = path
+        self._identity = (found.st_dev, found.st_ino)
+
+    @property
+    def path(self) -> Path:
+        """By this path the very socket is reached that is held."""
+        return Path(f"/proc/self/fd/{self._file}")
+
+    def was_replaced(self) -> bool:
+        """Whether another socket is in its place now."""
+        try:
+            found = self._name.lstat()
+        except OSError:
+            return False
+        return stat.S_ISSOCK(found.st_mode) and (found.st_dev, found.st_ino) != self._identity
+
+    def close(self) -> None:
+        """Let it go."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Pinned:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
 
 def is_socket(path: Path) -> bool:

@@ -40,11 +40,16 @@ def target_of(socket: Path) -> str:
 class Channel:
     """One long-lived connection. It is made and used in one event loop."""
 
-    def __init__(self, socket: Path) -> None:
-        """Prepare a connection to ``socket``. Nothing is opened yet."""
-        self.socket = socket
+    def __init__(self, socket: Path, shown: Path | None = None) -> None:
+        """Prepare a connection to ``socket``, which errors call ``shown``. Nothing is opened yet."""
+        self.socket = shown or socket
         # Go's server refuses the socket's path, which would be the default, as an authority.
-        options = [("grpc.default_authority", "localhost"), ("grpc.enable_http_proxy", 0)]
+        options = [
+            ("grpc.default_authority", "localhost"),
+            ("grpc.enable_http_proxy", 0),
+            # Else channels to one path share a connection, though another socket may be there now.
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
         self._channel = grpc.aio.insecure_channel(target_of(socket), options=options)
         self._calls: dict[str, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {}
 

@@ -74,20 +74,20 @@ class CmdClient:
     given as the JSON of a VirtualMachineInstance.
     """
 
-    def __init__(self, socket: Path) -> None:
-        """Prepare to talk to the launcher on ``socket``; :meth:`open` does so."""
-        self.channel = Channel(socket)
+    def __init__(self, socket: Path, shown: Path | None = None) -> None:
+        """Prepare to talk to the launcher on ``socket``, which errors call ``shown``; :meth:`open` does so."""
+        self.channel = Channel(socket, shown)
         self.version = 0
 
     @classmethod
-    async def open(cls, socket: Path, timeout: float = CONNECT_SECONDS) -> Self:
+    async def open(cls, socket: Path, timeout: float = CONNECT_SECONDS, shown: Path | None = None) -> Self:
         """Connect to a launcher and agree on the protocol's version.
 
         Raises:
             RpcError: nothing answers within ``timeout`` seconds, or what answers is no launcher.
             VersionError: the launcher knows no version that this side knows.
         """
-        client = cls(socket)
+        client = cls(socket, shown)
         try:
             await client.channel.connect(timeout)
             answer = await client.channel.call(

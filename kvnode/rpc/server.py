@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -44,9 +46,7 @@ class Server:
         except RuntimeError as error:
             raise OSError(f"{self.socket}: cannot be listened on ({error})") from None
         try:
-            made.chmod(mode)
-            if owner is not None:
-                os.chown(made, *owner)
+            _give(made, owner, mode)
             made.rename(self.socket)
             await server.start()
         except BaseException:
@@ -67,3 +67,17 @@ class Server:
             return
         await server.stop(grace)
         self.socket.unlink(missing_ok=True)
+
+
+def _give(path: Path, owner: tuple[int, int] | None, mode: int) -> None:
+    """Set owner and mode of a socket: of that very file, as its folder's owner may put a link in its place."""
+    file = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISSOCK(os.fstat(file).st_mode):
+            raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK), str(path))
+        this = f"/proc/self/fd/{file}"
+        Path(this).chmod(mode)
+        if owner is not None:
+            os.chown(this, *owner)
+    finally:
+        os.close(file)
