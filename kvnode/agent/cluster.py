@@ -35,11 +35,17 @@ class ApiServer:
         self._expectations = expectations
 
     async def read(self, key: str) -> Vmi | None:
-        """A VMI as it is now; None when there is none."""
+        """A VMI as it is now; None when the API server says that there is none.
+
+        A 404 that does not name the VMI says something else, such as that a server that just started, or a proxy
+        before it, does not know VMIs at all: that must not cost a guest its life.
+        """
         namespace, name = split_key(key)
         try:
             return await self._client.get(VIRTUAL_MACHINE_INSTANCES, name, namespace)
-        except NotFound:
+        except NotFound as error:
+            if error.details.get("name") != name:
+                raise
             return None
 
     async def write_status(self, old: Vmi, new: Vmi) -> None:

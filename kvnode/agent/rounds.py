@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from kvnode.agent.domain import UNKNOWN
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.errors import FAILURES, AgentError
 from kvnode.agent.ghosts import Ghost, GhostRecords
-from kvnode.agent.launchers import NodeLaunchers
+from kvnode.agent.launchers import NodeLaunchers, answers
 from kvnode.agent.peers import greets
 from kvnode.agent.sockets import is_socket, mark_unresponsive
 from kvnode.agent.watchdog import PERIOD, Watchdog
@@ -53,14 +53,19 @@ class Rounds:
         self.watchdog = Watchdog(clock)
         self._asked: dict[str, float] = {}
         self._pinged: dict[str, float] = {}
+        self._unrecorded: dict[str, Ghost] = {}
+        """Launchers without a record, by UID, until they have one: it may not be possible to write it now."""
 
     async def ask_all(self, ghosts: Iterable[Ghost]) -> None:
-        """Ask these launchers for their domains."""
+        """Ask these launchers for their domains; those that cannot answer now are asked again by `run`."""
+        ghosts = list(ghosts)
+        recorded = {ghost.uid for ghost in self._ghosts}
+        self._unrecorded |= {ghost.uid: ghost for ghost in ghosts if ghost.uid not in recorded}
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def one(ghost: Ghost) -> None:
             async with turns:
-                await self.ask(ghost)
+                await self._undisturbed(ghost, self.ask(ghost))
 
         async with asyncio.TaskGroup() as group:
             for ghost in ghosts:
@@ -92,14 +97,25 @@ class Rounds:
     async def run(self) -> None:
         """Look after all launchers until cancelled, spread over the period."""
         while True:
-            ghosts = list(self._ghosts)
+            recorded = list(self._ghosts)
+            for ghost in recorded:
+                self._unrecorded.pop(ghost.uid, None)
+            ghosts = [*recorded, *self._unrecorded.values()]
             self._forget_all_but(ghosts)
             pause = PERIOD / (len(ghosts) + 1)
             for ghost in ghosts:
                 await asyncio.sleep(pause)
                 if self._is_current(ghost):
-                    await self.look_after(ghost)
+                    await self._undisturbed(ghost, self.look_after(ghost))
             await asyncio.sleep(pause)
+
+    @staticmethod
+    async def _undisturbed(ghost: Ghost, work: Awaitable[object]) -> None:
+        """Do something about one launcher, whose trouble must not be the others'."""
+        try:
+            await work
+        except Exception:  # a launcher may say anything
+            logger.exception("%s: the launcher cannot be looked after", ghost.key)
 
     async def look_after(self, ghost: Ghost) -> None:
         """See whether a launcher still answers; one that has not for too long is given up.
@@ -115,6 +131,7 @@ class Rounds:
                 mark_unresponsive(Path(ghost.socket))
             except AgentError as error:
                 logger.warning("%s: %s", ghost.key, error)
+            self._unrecorded.pop(ghost.uid, None)
             self._domains.lost(ghost.key, ghost.uid, timestamp(self._now()))
         elif answered and self._is_due(ghost):
             await self.ask(ghost)
@@ -124,15 +141,17 @@ class Rounds:
         if not is_socket(Path(ghost.socket)):
             return False
         since = self._clock() - self._pinged.get(ghost.uid, -CALL)
-        if since < CALL and self._launchers.known(ghost.uid) is not None:
-            return await greets(Path(ghost.socket))
+        known = self._launchers.known(ghost.uid)
+        if since < CALL and known is not None:
+            return await greets(known.socket.path)
         self._pinged.pop(ghost.uid, None)
         try:
             connection = await self._launchers.open(ghost)
             await connection.rpc.ping()
         except FAILURES as error:
             logger.info("%s: the launcher does not answer: %s", ghost.key, error)
-            return False
+            # A node on which it cannot be recorded or heard, as with a full disk, says nothing about the launcher.
+            return isinstance(error, AgentError) and await answers(ghost.socket)
         self._pinged[ghost.uid] = self._clock()
         return True
 
@@ -143,7 +162,8 @@ class Rounds:
         return self._clock() - self._asked.get(ghost.uid, 0.0) > RESYNC
 
     def _is_current(self, ghost: Ghost) -> bool:
-        return self._ghosts.last_known_uid(ghost.key) == ghost.uid
+        known = self._ghosts.last_known_uid(ghost.key)
+        return known == ghost.uid or (not known and ghost.uid in self._unrecorded)
 
     def _forget_all_but(self, ghosts: list[Ghost]) -> None:
         self.watchdog.keep(ghost.socket for ghost in ghosts)

@@ -178,10 +178,12 @@ async def test_a_vm_starts_runs_and_ends(control_plane: Cluster, namespace: str,
             return not (folder / "private/ghost-records" / launcher.uid).exists()
 
         await eventually(clean)
-        told = await node.events()
-        assert ("Created", "Normal") in told
-        assert ("Started", "Normal") in told
-        assert ("Stopped", "Normal") in told
+
+        async def told() -> bool:
+            wanted = {(reason, "Normal") for reason in ("Created", "Started", "Stopped")}
+            return wanted <= set(await node.events())
+
+        assert await eventually(told)
 
 
 @real_time
