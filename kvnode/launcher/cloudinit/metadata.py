@@ -52,8 +52,9 @@ def _uuid(vmi: Mapping[str, Any]) -> str:
 
 
 def _hostname(vmi: Mapping[str, Any]) -> str:
-    given = vmi["spec"].get("hostname") or vmi["metadata"]["name"].split(".")[0][:_LONGEST_HOSTNAME]
-    return str(given)
+    # As the pod's (kvnode.spec.pod.metadata): no dash at the end of what was cut off.
+    cut = vmi["metadata"]["name"].split(".")[0][:_LONGEST_HOSTNAME].rstrip("-")
+    return str(vmi["spec"].get("hostname") or cut)
 
 
 def no_cloud(metadata: Metadata) -> bytes:

@@ -30,6 +30,7 @@ _KEPT_FROM_POD = (
     "kubevirt.io/latest-observed-api-version",
 )
 _LONGEST_LABEL = 63
+_LONGEST_NAME = 253
 _HASH_LENGTH = 8
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
@@ -37,7 +38,7 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 def pod_metadata(source: PodSource) -> dict[str, Any]:
     """``metadata`` of the pod; the API server makes the name from ``generateName``."""
     return {
-        "generateName": f"{LAUNCHER_APP}-{source.name}-",
+        "generateName": f"{_name_prefix(source.name)}-",
         "labels": _labels(source),
         "annotations": _annotations(source),
         "ownerReferences": [
@@ -53,10 +54,16 @@ def pod_metadata(source: PodSource) -> dict[str, Any]:
     }
 
 
+def _name_prefix(name: str) -> str:
+    """The pod's name without its end. The API server keeps less of it, and refuses more than a name may have."""
+    return f"{LAUNCHER_APP}-{name}"[: _LONGEST_NAME - 1].rstrip("-.")
+
+
 def hostname(source: PodSource) -> str:
     """The guest's hostname: as asked for, or the name up to its first dot (``pkg/util/net/dns/sanitize.go``)."""
     asked = source.spec.get("hostname")
-    return str(asked) if asked else source.name.partition(".")[0][:_LONGEST_LABEL]
+    # What is cut off must not leave a dash at the end: it is a label's value too.
+    return str(asked) if asked else source.name.partition(".")[0][:_LONGEST_LABEL].rstrip("-")
 
 
 def instance_id(name: str) -> str:

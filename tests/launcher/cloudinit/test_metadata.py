@@ -17,6 +17,7 @@ def hostname(machine: dict[str, Any]) -> str:
 def test_the_hostname_is_the_specs_or_the_first_label_of_the_name() -> None:
     assert hostname(vmi({}, name="web.example")) == "web"
     assert hostname(vmi({}, name="n" * 70)) == "n" * 63
+    assert hostname(vmi({}, name="n" * 62 + "-b")) == "n" * 62
     assert hostname(vmi({}, hostname="mine")) == "mine"
 
 

@@ -33,6 +33,15 @@ def test_labels_and_owner() -> None:
     }
 
 
+@pytest.mark.parametrize("length", [238, 239, 253])
+def test_the_longest_names_have_pods_too(length: int) -> None:
+    made = pod(instance(name="n" * length))["metadata"]["generateName"]
+    assert made == "virt-launcher-" + "n" * 238 + "-"
+    assert len(made) == 253
+    dotted = pod(instance(name="n" * 237 + "." + "x" * (length - 238)))["metadata"]["generateName"]
+    assert dotted == "virt-launcher-" + "n" * 237 + "-"
+
+
 @pytest.mark.parametrize(
     ("name", "asked", "hostname", "identity"),
     [
@@ -41,6 +50,7 @@ def test_labels_and_owner() -> None:
         ("web", "db", "db", "web"),
         ("n" * 63, None, "n" * 63, "n" * 63),
         (LONG, None, "n" * 63, "n" * 54 + "-2be92776"),
+        ("n" * 62 + "-b", None, "n" * 62, "n" * 54 + "-a49fa0ab"),
     ],
 )
 def test_hostname_and_identity(name: str, asked: str | None, hostname: str, identity: str) -> None:
