@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,48 +13,13 @@ from kvnode.net import nft, tap
 from kvnode.net.cache import Progress
 from kvnode.net.dhcp import config
 from kvnode.net.errors import CriticalNetError, NetError
-from tests.net.conftest import GUEST_MAC, POD_MAC, Lab, eventually
-from tests.net.namespaces import Namespace
+from tests.net.conftest import GUEST_MAC, POD_MAC, Lab
+from tests.net.traffic import reached, serving
 
 pytestmark = pytest.mark.integration
 
 MASQUERADE = {"name": "default", "masquerade": {}}
 BRIDGE = {"name": "default", "bridge": {}}
-# Says who was reached, and who it was.
-_SERVER = """
-import socket, sys
-server = socket.create_server(("::", int(sys.argv[1])), family=socket.AF_INET6, dualstack_ipv6=True)
-print("listening", flush=True)
-while True:
-    connection, peer = server.accept()
-    with connection:
-        connection.sendall(f"{sys.argv[2]} {peer[0]}".encode())
-"""
-_CLIENT = """
-import socket, sys
-with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10) as connection:
-    print(connection.makefile().read())
-"""
-
-
-@contextmanager
-def serving(where: Namespace, port: int, name: str) -> Iterator[None]:
-    """A TCP server."""
-    command = [sys.executable, "-c", _SERVER, str(port), name]
-    with where.start(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "listening\n"
-            yield
-        finally:
-            process.kill()
-
-
-def reached(where: Namespace, address: str, port: int) -> tuple[str, str]:
-    """Who answers, and whom it takes the caller for."""
-    answer = eventually(lambda: where.run(sys.executable, "-c", _CLIENT, address, str(port)))
-    server, peer = answer.split()
-    return server, peer.removeprefix("::ffff:")
 
 
 def masqueraded(lab: Lab, **more: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
 from tests.launcher.agent import FakeAgent, Heard
 from tests.launcher.pod.pod import OPTIONS, Pod
 from tests.standalone.helpers import wait_for_text, wait_until
@@ -22,10 +23,10 @@ def drive(pod: Pod, scenario: Callable[[FakeAgent], Awaitable[None]], *, obedien
     asyncio.run(play())
 
 
-async def start(pod: Pod, agent: FakeAgent) -> None:
+async def start(pod: Pod, agent: FakeAgent, options: VirtualMachineOptions = OPTIONS) -> None:
     """Have the VM started, and wait until the agent has heard that it runs."""
     async with agent.commands() as client:
-        await client.sync(pod.vmi_json, OPTIONS)
+        await client.sync(pod.vmi_json, options)
     await agent.until(is_running, "that the guest runs")
 
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from kvnode.memory.processes import by_role, in_namespaces_of
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
 from kvnode.standalone.sandbox import Plan
 from tests.conftest import Guest
+from tests.net.namespaces import Namespace
 from tests.standalone.helpers import alive, kernel_vmi, mounts_below, wait_until
 
 ROOT = Path(kvnode.__file__).parent.parent
@@ -174,8 +175,12 @@ def launcher_pod(
     grace: int = 30,
     daemon_conf: str = 'log_outputs = "3:stderr"\n',
     user: int = 0,
+    network: Namespace | None = None,
 ) -> Iterator[Pod]:
-    """Start a launcher as the pod's template does; whatever becomes of it, nothing is left afterwards."""
+    """Start a launcher as the pod's template does; whatever becomes of it, nothing is left afterwards.
+
+    Without a ``network`` of its own it is in this machine's.
+    """
     directory = Path(tempfile.mkdtemp(prefix="kvp-"))
     for part in ("run/kubevirt/container-disks", "run/dev-new", "etc", "lib", "log", "bin"):
         (directory / part).mkdir(parents=True)
@@ -209,7 +214,8 @@ def launcher_pod(
     plan = Plan(str(directory), str(cache), (), False, ("sh", "-c", script))
     (directory / "log.txt").touch()
     pod = Pod(directory)
-    watcher = _start(plan, pod, {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})})
+    inside = [] if network is None else network.command()
+    watcher = _start(plan, pod, {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}, inside)
     try:
         yield pod
     finally:
@@ -229,11 +235,12 @@ def _as_user(user: int) -> list[str]:
     ]
 
 
-def _start(plan: Plan, pod: Pod, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    plan: Plan, pod: Pod, environment: Mapping[str, str], inside: Sequence[str]
+) -> subprocess.Popen[bytes]:
     """Start the sandbox under a process that adopts its first process and writes down how it ended."""
-    watcher = subprocess.Popen(
-        [sys.executable, "-m", "tests.launcher.pod.adopt", plan.to_json()], cwd=ROOT, env=dict(environment)
-    )
+    command = [*inside, sys.executable, "-m", "tests.launcher.pod.adopt", plan.to_json()]
+    watcher = subprocess.Popen(command, cwd=ROOT, env=dict(environment))
     record = pod.directory / "first-process"
     wait_until(record.exists, 20, "the pod's first process")
     pod.first_process = int(record.read_text())

@@ -1,0 +1,184 @@
+"""Traffic between a node and a real guest, through the network that the agent laid in the pod."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Guest
+from tests.net.conftest import GUEST_MAC, POD_MAC, Lab
+from tests.net.guests import Running, boot, vmi_with
+from tests.net.namespaces import Namespace
+from tests.net.traffic import reached, serving
+from tests.reports import report
+
+pytestmark = pytest.mark.integration
+
+JUMBO = 8901
+# Less the headers of IP and ICMP.
+LARGEST4, LARGEST6 = JUMBO - 28, JUMBO - 48
+NODE4, NODE6, POD4, POD6 = "10.244.0.1", "fd10:244::1", "10.244.0.5", "fd10:244::5"
+NO_WAIT6 = "echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad"
+ADDRESS6 = f"{NO_WAIT6}; ip -6 addr add fd10:0:2::2/120 dev eth0; ip -6 route add default via fd10:0:2::1"
+
+# Answers each datagram with whom it takes the sender for.
+_UDP_SERVER = """
+import socket, sys
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("0.0.0.0", int(sys.argv[1])))
+print("listening", flush=True)
+while True:
+    data, peer = server.recvfrom(65536)
+    server.sendto(data, peer)
+    print(peer[0], flush=True)
+"""
+_UDP_CLIENT = """
+import socket, sys
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+client.settimeout(10)
+client.connect((sys.argv[1], int(sys.argv[2])))
+client.send(b"?")
+try:
+    client.recv(100)
+except ConnectionRefusedError:
+    print("refused")
+"""
+
+
+@pytest.fixture(scope="module")
+def libvirt_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """libvirt's cache."""
+    return tmp_path_factory.mktemp("libvirt-cache")
+
+
+@pytest.fixture(autouse=True)
+def _agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_POD_IP", "10.244.0.9")
+
+
+@contextmanager
+def datagrams(where: Namespace, port: int) -> Iterator[Callable[[], str]]:
+    """A UDP server; gives who sent the next datagram."""
+    with where.start([sys.executable, "-c", _UDP_SERVER, str(port)], stdout=subprocess.PIPE) as process:
+        output = process.stdout
+        assert output is not None
+        try:
+            assert output.readline() == "listening\n"
+            yield lambda: output.readline().strip()
+        finally:
+            process.kill()
+
+
+def guest_serves(guest: Running, *ports: int) -> None:
+    """TCP servers in the guest."""
+    for port in ports:
+        guest.run(f"(nc -ll -p {port} -e echo guest guest </dev/null >/dev/null 2>&1 &)")
+    for port in ports:
+        guest.run(f"until netstat -tln | grep -q ':{port} '; do sleep 0.1; done")
+
+
+def answers_datagrams(lab: Lab, guest: Running, address: str, port: int) -> bool:
+    """Whether it is the guest that refuses a datagram from the node."""
+    before = guest.counter("Udp", "NoPorts")
+    said = lab.node.run(sys.executable, "-c", _UDP_CLIENT, address, str(port))
+    assert said == "refused\n"
+    return guest.counter("Udp", "NoPorts") == before + 1
+
+
+def goes_out(lab: Lab, guest: Running, seen_as: str) -> None:
+    """The guest reaches the node over TCP and UDP, and the node takes it for ``seen_as``."""
+    with serving(lab.node, 8000, "node"):
+        assert guest.run(f"nc -w 20 {NODE4} 8000") == f"node {'::ffff:' + seen_as}"
+    before = guest.counter("Udp", "InDatagrams")
+    with datagrams(lab.node, 53) as sender:
+        # The answer is none that nslookup understands, but it comes.
+        guest.run(f"timeout 5 nslookup some.name {NODE4}; true")
+        assert sender() == seen_as
+    assert guest.counter("Udp", "InDatagrams") > before
+
+
+def pinged(lab: Lab, guest: Running, address: str, size: int) -> None:
+    """It is the guest that answers."""
+    lab.pings(lab.node, address, size)
+    family, setting = ("ipv6", "icmp/echo_ignore_all") if ":" in address else ("ipv4", "icmp_echo_ignore_all")
+    guest.run(f"echo 1 >/proc/sys/net/{family}/{setting}")
+    with pytest.raises(AssertionError):
+        lab.node.run(sys.executable, "-m", "tests.net.ping", address)
+    guest.run(f"echo 0 >/proc/sys/net/{family}/{setting}")
+
+
+@report("B40")
+def test_masquerade(labs: Callable[..., Lab], guest: Guest, libvirt_cache: Path) -> None:
+    lab = labs(mtu=JUMBO)
+
+    def check(vm: Running) -> None:
+        assert vm.run("cat /sys/class/net/eth0/address") == GUEST_MAC
+        assert vm.run("cat /sys/class/net/eth0/mtu") == str(JUMBO)
+        assert "inet 10.0.2.2/24 " in vm.run("ip -4 addr show eth0"), "as DHCP said"
+        vm.run(ADDRESS6)
+        vm.run(f"ping -c 1 -W 20 -s {LARGEST4} {NODE4}")
+        vm.run(f"ping -6 -c 1 -W 20 -s {LARGEST6} {NODE6}")
+        pinged(lab, vm, POD4, LARGEST4)
+        pinged(lab, vm, POD6, LARGEST6)
+        goes_out(lab, vm, POD4)
+        with serving(lab.node, 8001, "node"):
+            assert vm.run(f"nc -w 20 {NODE6} 8001") == f"node {POD6}"
+        guest_serves(vm, 80, 65000)
+        for port in (80, 65000):
+            assert reached(lab.node, POD4, port)[0] == reached(lab.node, POD6, port)[0] == "guest"
+        assert answers_datagrams(lab, vm, POD4, 9)
+        assert reached(lab.pod, "127.0.0.1", 80)[0] == "guest"
+
+    vmi = vmi_with([{"name": "default", "masquerade": {}, "macAddress": GUEST_MAC}])
+    boot(lab, guest, libvirt_cache, vmi, check)
+
+
+def test_masquerade_of_listed_ports(lab: Lab, guest: Guest, libvirt_cache: Path) -> None:
+    ports = [{"port": 80}, {"port": 5353, "protocol": "UDP"}]
+
+    def check(vm: Running) -> None:
+        assert vm.run("cat /sys/class/net/eth0/address") == POD_MAC, "none was asked for"
+        vm.run(ADDRESS6)
+        guest_serves(vm, 80, 81, 5353)
+        assert reached(lab.node, POD4, 80)[0] == reached(lab.node, POD6, 80)[0] == "guest"
+        with serving(lab.pod, 81, "pod"), serving(lab.pod, 5353, "pod"):
+            for address in (POD4, POD6):
+                assert reached(lab.node, address, 81)[0] == "pod"
+                assert reached(lab.node, address, 5353)[0] == "pod", "listed for UDP alone"
+        assert answers_datagrams(lab, vm, POD4, 5353)
+        assert not answers_datagrams(lab, vm, POD4, 80), "listed for TCP alone"
+        goes_out(lab, vm, POD4)
+
+    vmi = vmi_with([{"name": "default", "masquerade": {}, "ports": ports}])
+    boot(lab, guest, libvirt_cache, vmi, check)
+
+
+def test_bridge(labs: Callable[..., Lab], guest: Guest, libvirt_cache: Path) -> None:
+    lab = labs(mtu=JUMBO)
+
+    def check(vm: Running) -> None:
+        assert vm.run("cat /sys/class/net/eth0/address") == POD_MAC
+        assert vm.run("cat /sys/class/net/eth0/mtu") == str(JUMBO)
+        assert f"inet {POD4}/24 " in vm.run("ip -4 addr show eth0"), "as DHCP said"
+        assert f"default via {NODE4} " in vm.run("ip route")
+        vm.run(f"ping -c 1 -W 20 -s {LARGEST4} {NODE4}")
+        pinged(lab, vm, POD4, LARGEST4)
+        goes_out(lab, vm, POD4)
+        guest_serves(vm, 80)
+        assert reached(lab.node, POD4, 80) == ("guest", "guest")
+        assert answers_datagrams(lab, vm, POD4, 9)
+        # IPv6 is the guest's own affair: nobody answers for the pod any more.
+        vm.run(f"{NO_WAIT6}; ip -6 addr add {POD6}/64 dev eth0")
+        vm.run(f"ping -6 -c 1 -W 20 -s {LARGEST6} {NODE6}")
+        pinged(lab, vm, POD6, LARGEST6)
+        links = lab.picture()["links"]
+        up = [name for name, link in links.items() if link["up"] and link["addr_info"]]
+        assert sorted(up) == ["k6t-eth0", "lo"], "the pod itself is not reached any more"
+        assert links["k6t-eth0"]["addr_info"] == ["169.254.75.10/32"]
+
+    boot(lab, guest, libvirt_cache, vmi_with([{"name": "default", "bridge": {}}]), check)
