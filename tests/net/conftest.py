@@ -96,11 +96,17 @@ class Lab:
         files = ["ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv4/conf/all/arp_ignore"]
         return {
             "links": links,
-            "routes": sorted(self.pod.run("ip", "route").splitlines()),
-            "routes6": sorted(self.pod.run("ip", "-6", "route").splitlines()),
+            "routes": self._routes("-4"),
+            "routes6": self._routes("-6"),
             "rules": self.pod.run("nft", "-s", "list", "ruleset"),
             "settings": [self.sysctl(name) for name in files],
         }
+
+    def _routes(self, family: str) -> list[str]:
+        lines = self.pod.run("ip", family, "route").splitlines()
+        # Whether there is a carrier shows late; and link-local ones come and go with it.
+        lines = [line.replace(" linkdown", "").strip() for line in lines]
+        return sorted(line for line in lines if not line.startswith(("fe80::", "multicast", "ff00::")))
 
     def sysctl(self, name: str) -> str:
         """A setting of the pod's."""
