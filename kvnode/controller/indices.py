@@ -60,7 +60,17 @@ def by_volume(obj: Object) -> Iterable[str]:
     return [f"{namespace}/{name}" for name in names]
 
 
-INSTANCES: dict[str, Indexer] = {VOLUME: by_volume}
+NODE = "node"
+"""By the name of the node that a VMI was handed over to."""
+
+
+def by_node(obj: Object) -> Iterable[str]:
+    """The VMI's node, once it has one."""
+    node = (obj.get("status") or {}).get("nodeName")
+    return (str(node),) if node else ()
+
+
+INSTANCES: dict[str, Indexer] = {VOLUME: by_volume, NODE: by_node}
 MACHINES: dict[str, Indexer] = {VOLUME: by_volume}
 REVISIONS: dict[str, Indexer] = {CONTROLLER: by_controller}
 PODS: dict[str, Indexer] = {CONTROLLER: by_controller, NAMESPACE: by_namespace}

@@ -12,10 +12,11 @@ from kvnode.api.names import APP_LABEL
 from kvnode.controller import indices
 from kvnode.controller.freshness import FreshApi
 from kvnode.controller.meta import at
+from kvnode.controller.node import NodeController
 from kvnode.controller.ports import Caches, Settings, World
 from kvnode.controller.vm import VirtualMachineController
 from kvnode.controller.vmi import VirtualMachineInstanceController
-from kvnode.controller.wiring import InstanceHandlers, MachineHandlers
+from kvnode.controller.wiring import InstanceHandlers, MachineHandlers, NodeHandlers
 from kvnode.kube import resources
 from kvnode.kube.client import Client
 from kvnode.kube.errors import NotFound
@@ -41,6 +42,7 @@ class Workers:
 
     vms: int = 3
     vmis: int = 10
+    nodes: int = 3
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class _Configuration:
 
 @dataclass(slots=True)
 class Manager:
-    """The controllers of VMs and VMIs against one API server. To be made inside the event loop."""
+    """The controllers of VMs, VMIs and nodes against one API server. To be made inside the event loop."""
 
     client: Client
     settings: Settings = field(default_factory=Settings)
@@ -75,7 +77,7 @@ class Manager:
     _informers: dict[str, Informer] = field(default_factory=dict)
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
-        """Look after VMs and VMIs until cancelled; ``ready`` is set when work begins.
+        """Look after VMs, VMIs and nodes until cancelled; ``ready`` is set when work begins.
 
         Raises:
             ExceptionGroup: a part of it failed.
@@ -83,6 +85,7 @@ class Manager:
         caches = await self._caches()
         recorder = EventRecorder(self.client, COMPONENT, os.uname().nodename)
         vm_queue, vmi_queue = WorkQueue("virt-controller-vm"), WorkQueue("virt-controller-vmi")
+        node_queue = WorkQueue("virt-controller-node")
         api = FreshApi(self.client, observe=self._observe)
         configuration = _Configuration(self.settings)
         self._informers["kubevirts"].add_handler(lambda change: configuration.take(change.object))
@@ -92,7 +95,8 @@ class Manager:
 
         machines = VirtualMachineController(world(vm_queue))
         instances = VirtualMachineInstanceController(world(vmi_queue))
-        self._connect(machines, vm_queue, instances, vmi_queue)
+        nodes = NodeController(world(node_queue))
+        self._connect(machines, vm_queue, instances, vmi_queue, node_queue)
         synced = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(recorder.run())
@@ -100,6 +104,7 @@ class Manager:
             await synced.wait()
             group.create_task(work(vm_queue, self.workers.vms, machines.reconcile))
             group.create_task(work(vmi_queue, self.workers.vmis, instances.reconcile))
+            group.create_task(work(node_queue, self.workers.nodes, nodes.reconcile))
             if ready is not None:
                 ready.set()
 
@@ -149,14 +154,17 @@ class Manager:
         vm_queue: WorkQueue,
         instances: VirtualMachineInstanceController,
         vmi_queue: WorkQueue,
+        node_queue: WorkQueue,
     ) -> None:
         told = self._informers
         vm = MachineHandlers(machines, told["virtualmachines"].store, vm_queue.add)
         vmi = InstanceHandlers(instances, told["virtualmachineinstances"].store, vmi_queue.add)
+        node = NodeHandlers(node_queue.add, node_queue.add_after)
         handlers: dict[str, tuple[Any, ...]] = {
             "virtualmachines": (vm.on_vm, vmi.on_vm),
-            "virtualmachineinstances": (vm.on_vmi, vmi.on_vmi),
+            "virtualmachineinstances": (vm.on_vmi, vmi.on_vmi, node.on_vmi),
             "pods": (vmi.on_pod,),
+            "nodes": (node.on_node,),
             "persistentvolumeclaims": (vm.on_claim, vmi.on_claim),
             "datavolumes": (vm.on_data_volume, vmi.on_data_volume),
         }

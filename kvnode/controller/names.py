@@ -52,4 +52,5 @@ FAILED_GUARANTEE_RESOURCES = "FailedGuaranteeResources"
 FAILED_POD_PATCH = "FailedPodPatch"
 FAILED_HOTPLUG_SYNC = "FailedHotplugSync"
 FAILED_CREATE_VALIDATION = "FailedCreateValidation"
+NODE_UNRESPONSIVE = "NodeUnresponsive"
 IMAGE_PULL_REASONS = ("ErrImagePull", "ImagePullBackOff")

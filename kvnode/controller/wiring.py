@@ -7,7 +7,7 @@ from typing import Protocol
 
 from kvnode.api.names import VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE
 from kvnode.controller.indices import STATE_FOR_LABEL, VOLUME
-from kvnode.controller.meta import labels_of, namespace_of
+from kvnode.controller.meta import at, labels_of, namespace_of
 from kvnode.controller.vm import VirtualMachineController
 from kvnode.controller.vm.run import deletion_marker
 from kvnode.controller.vmi import VirtualMachineInstanceController
@@ -16,6 +16,9 @@ from kvnode.kube.objects import Object, controller_of, is_deleting
 from kvnode.kube.store import Store
 
 Add = Callable[[str], None]
+
+SOON = 10.0
+"""Seconds until a look that cannot be in a hurry."""
 
 
 class Told(Protocol):
@@ -132,3 +135,21 @@ class InstanceHandlers:
     def _add_users(self, change: Change) -> None:
         for key in self._vmis.keys_by(VOLUME, change.key):
             self._add(key)
+
+
+class NodeHandlers:
+    """What concerns nodes."""
+
+    def __init__(self, add: Add, add_after: Callable[[str, float], None]) -> None:
+        self._add = add
+        self._add_after = add_after
+
+    def on_node(self, change: Change) -> None:
+        """A node itself."""
+        self._add(change.key)
+
+    def on_vmi(self, change: Change) -> None:
+        """A VMI that was given to a node: one that is gone is not looked at by the minute. Many VMIs are one look."""
+        node = at(change.after, "status", "nodeName")
+        if node and node != at(change.before, "status", "nodeName"):
+            self._add_after(str(node), SOON)

@@ -21,6 +21,7 @@ from kvnode.kube.objects import Object
 from kvnode.kube.resources import (
     DATA_VOLUMES,
     EVENTS,
+    NODES,
     PERSISTENT_VOLUME_CLAIMS,
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
@@ -177,6 +178,16 @@ async def start_many_things(user: Client, namespace: str, refusing: str) -> None
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Mi"}}},
     }
     await user.create(PERSISTENT_VOLUME_CLAIMS, claim)
+    lost: Object = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "lost",
+            "labels": {"kubevirt.io/schedulable": "true"},
+            "annotations": {"kubevirt.io/heartbeat": "2020-01-01T00:00:00Z"},
+        },
+    }
+    await user.create(NODES, lost)
     left: Object = {
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachineInstance",

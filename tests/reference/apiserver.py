@@ -23,6 +23,10 @@ CODES = {
 RANDOM = "<random>"
 
 
+def _key(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
+
+
 class RecordingServer:
     """Implements `kvnode.controller.ports.Api`; ``calls`` are what was asked of it, in order."""
 
@@ -63,7 +67,7 @@ class RecordingServer:
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         """Read."""
         call = self._record("get", resource, "", name=name)
-        return copy.deepcopy(self._existing(call, resource, f"{namespace}/{name}"))
+        return copy.deepcopy(self._existing(call, resource, _key(namespace, name)))
 
     async def create(self, resource: Resource, obj: Object) -> Object:
         """Create, with a name and a UID if it has none."""
@@ -109,7 +113,7 @@ class RecordingServer:
         call = self._record(
             "patch", resource, subresource, name=name, patchType=str(kind), payload=copy.deepcopy(patch)
         )
-        held = self._existing(call, resource, f"{namespace}/{name}")
+        held = self._existing(call, resource, _key(namespace, name))
         new = apply_patch(held, patch)
         if new is None:
             self._refuse(call, "Invalid", f"the patch does not fit {name}")
@@ -122,7 +126,7 @@ class RecordingServer:
         """Delete, or mark for deletion what has finalizers or, a pod, runs on a node."""
         options = {} if grace_seconds is None else {"payload": {"gracePeriodSeconds": grace_seconds}}
         call = self._record("delete", resource, "", name=name, **options)
-        key = f"{namespace}/{name}"
+        key = _key(namespace, name)
         held = self._existing(call, resource, key)
         on_node = resource.plural == "pods" and bool((held.get("spec") or {}).get("nodeName"))
         finished = (held.get("status") or {}).get("phase") in ("Succeeded", "Failed")

@@ -98,12 +98,13 @@ class Scene:
         self.server = RecordingServer(state.get("injectedErrors") or [], timestamp(NOW))
         self.events, self.delays = Events(), Delays()
         self.stores = {
+            "virtualmachineinstances": Store(indices.INSTANCES),
             "pods": Store(indices.PODS),
             "controllerrevisions": Store(indices.REVISIONS),
             "persistentvolumeclaims": Store(indices.CLAIMS),
             "virtualmachineinstancemigrations": Store(indices.MIGRATIONS),
         }
-        for name in ("virtualmachines", "virtualmachineinstances", "datavolumes", "storageclasses", "nodes"):
+        for name in ("virtualmachines", "datavolumes", "storageclasses", "nodes"):
             self.stores[name] = Store()
         for resource, name in (
             (resources.PODS, "pods"),
