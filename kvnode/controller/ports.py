@@ -66,6 +66,9 @@ class Store(Protocol):
     def get(self, key: str) -> Object | None:
         """The object of that key (``namespace/name``)."""
 
+    def keys_by(self, index: str, value: str) -> list[str]:
+        """The keys of those objects, in order."""
+
     def by(self, index: str, value: str) -> list[Object]:
         """The objects that an index has under a value, in the order of their keys."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
 
@@ -46,8 +47,10 @@ class NodeController:
         if is_silent(node, self.world.clock()):
             if node is not None and labels_of(node).get(SCHEDULABLE_LABEL) == "true":
                 await self._keep_new_ones_away(node)
-            for vmi in self.world.caches.vmis.by(NODE, key):
-                if at(vmi, "status", "phase") not in (SUCCEEDED, FAILED) and not self._has_pod(vmi, key):
+            for one in self.world.caches.vmis.keys_by(NODE, key):
+                await asyncio.sleep(0)  # they may be many, and others have work to do
+                vmi = self.world.caches.vmis.get(one)
+                if vmi is not None and self._is_lost(vmi, key):
                     await self._give_up(vmi, key)
         if node is not None:
             self.world.queue.add_after(key, RECHECK)
@@ -58,9 +61,11 @@ class NodeController:
         patch = {"metadata": {"labels": {SCHEDULABLE_LABEL: "false"}}}
         await self.world.api.patch(NODES, name_of(node), "", patch, PatchType.STRATEGIC)
 
-    def _has_pod(self, vmi: Object, node: str) -> bool:
+    def _is_lost(self, vmi: Object, node: str) -> bool:
+        if at(vmi, "status", "nodeName") != node or at(vmi, "status", "phase") in (SUCCEEDED, FAILED):
+            return False
         pods = self.world.caches.pods.by(CONTROLLER, uid_of(vmi))
-        return any(node_of(pod) == node and is_alive(pod) for pod in pods)
+        return not any(node_of(pod) == node and is_alive(pod) for pod in pods)
 
     async def _give_up(self, vmi: Object, node: str) -> None:
         message = (
