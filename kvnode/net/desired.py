@@ -36,6 +36,10 @@ _MANAGED_TAP = "managedTap"
 _LAUNCHER = 107
 _MULTIQUEUE_MODELS = ("", "virtio")
 _DOMAIN = "domain"
+# Bindings that the API's types still have.
+_GONE = ("slirp", "macvtap", "passt")
+_LONGEST_NAME = 15
+"""Bytes of an interface's name (``IFNAMSIZ`` less the final zero)."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,12 @@ def missing(link: str) -> NetError:
 
 
 def unbound(interface: Mapping[str, Any]) -> NetError:
-    """Return the error of an interface without a binding."""
-    return NetError(f"interface {interface.get('name')}: has no binding that is known here")
+    """Return the error of an interface without a binding that there is."""
+    name = interface.get("name")
+    gone = next((one for one in _GONE if interface.get(one) is not None), None)
+    if gone is not None:
+        return NetError(f"interface {name}: the binding {gone} no longer exists; bridge and masquerade do")
+    return NetError(f"interface {name}: has no binding that is known here; bridge and masquerade are")
 
 
 def compose(request: Request, status: Status) -> Wanted:
@@ -132,6 +140,9 @@ def compose(request: Request, status: Status) -> Wanted:
         elif interface.get("sriov") is None and interface.get("binding") is None:
             raise unbound(interface)
         links += found
+    for link in links:
+        if len(link.name.encode()) > _LONGEST_NAME:
+            raise NetError(f"interface {link.name}: its name would be longer than {_LONGEST_NAME} bytes")
     return Wanted(tuple(links), stack)
 
 

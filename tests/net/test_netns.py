@@ -14,6 +14,7 @@ from kvnode.net.errors import NetError
 from kvnode.net.netns import run_in
 from kvnode.net.podnetwork import ProcessNamespace
 from tests.net.namespaces import Namespace
+from tests.reports import report
 
 
 def _interfaces() -> list[str]:
@@ -24,6 +25,7 @@ def _open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@report("B42")
 def test_a_process_that_is_gone() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
@@ -48,6 +50,7 @@ def test_only_the_work_is_done_there() -> None:
     assert "only-there" not in here
 
 
+@report("B42")
 @pytest.mark.integration
 def test_a_thousand_times_leaves_nothing_open_and_makes_no_namespace() -> None:
     named = Path("/run/netns")
