@@ -90,6 +90,14 @@ cluster: $(VENV_STAMP) ## Bring up a real Kubernetes on this machine (root or su
 cluster-down: $(VENV_STAMP) ## Take it away without a trace
 	@$(ROOT) $(BIN)/python -m tests.cluster down --if-present
 
+.PHONY: images
+images: packages ## Build the container images of launcher, agent, controller, webhook and demo guest (root or sudo; ARGS=... are the tool's)
+	@$(ROOT) $(PYTHON) -m tools.images $(ARGS)
+
+.PHONY: cluster-deploy
+cluster-deploy: cluster ## Import the images into the cluster's nodes and run the agent on each
+	@$(ROOT) $(BIN)/python -m tests.cluster deploy
+
 # --- check --------------------------------------------------------------------------------------------
 
 .PHONY: test

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from tests.cluster import binaries, cluster, host
+from tests.cluster.deploy import deploy_agent, load_images
 from tests.cluster.errors import ClusterError
 
 DEFAULT = "main"
@@ -49,6 +50,10 @@ def _parser() -> argparse.ArgumentParser:
     load = verb("load", "Import OCI archives into every node")
     load.add_argument("name")
     load.add_argument("archives", nargs="+", type=Path)
+    images = verb("images", "Build the project's images and import them into every node")
+    images.add_argument("name", nargs="?", default=DEFAULT)
+    agent = verb("deploy", "The same, then deploy/namespace.yaml and deploy/agent")
+    agent.add_argument("name", nargs="?", default=DEFAULT)
     enter = verb("exec", "Run a command inside a node")
     enter.add_argument("name")
     enter.add_argument("node")
@@ -88,6 +93,12 @@ def _run(args: argparse.Namespace, say: binaries.Say) -> int:
             for archive in args.archives:
                 found.load_image(archive.resolve())
                 say(f"loaded {archive}")
+        case "images":
+            load_images(cluster.find(args.name), say)
+        case "deploy":
+            load_images(cluster.find(args.name), say)
+            deploy_agent(cluster.find(args.name), say)
+            say("an agent is ready on every node")
         case "exec":
             command = args.command[1:] if args.command[:1] == ["--"] else args.command
             entered = cluster.find(args.name).node_command(args.node, command or ["bash"])

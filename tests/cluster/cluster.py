@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,22 @@ class Cluster:
         return done.stdout
 
     def load_image(self, archive: Path) -> None:
-        """Import an OCI archive into every node."""
-        for node in self.plan.node_names:
-            self.run_on(node, self.plan.programs["ctr"], "-n", "k8s.io", "images", "import", str(archive))
+        """Import an OCI archive into every node; raises ClusterError."""
+        self.load_images([archive])
+
+    def load_images(self, archives: Sequence[Path]) -> None:
+        """Import OCI archives into every node, all nodes at once.
+
+        Raises:
+            ClusterError: a node could not.
+        """
+
+        def load(node: str) -> None:
+            for archive in archives:
+                self.run_on(node, self.plan.programs["ctr"], "-n", "k8s.io", "images", "import", str(archive))
+
+        with ThreadPoolExecutor(max_workers=max(1, self.plan.nodes)) as pool:
+            list(pool.map(load, self.plan.node_names))
 
     def crash_node(self, node: str) -> None:
         """Kill a node as a power cut would."""

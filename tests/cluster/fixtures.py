@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.cluster import Cluster, up
+from tests.cluster.deploy import deploy_agent, load_images
 from tests.cluster.errors import ClusterError
 
 
@@ -30,6 +31,20 @@ def two_nodes() -> Iterator[Cluster]:
     cluster = up(_say, nodes=2)
     yield cluster
     cluster.down()
+
+
+@pytest.fixture(scope="session")
+def nodes_with_images(two_nodes: Cluster) -> Cluster:
+    """The cluster of two nodes, each with the images kvnode/launcher, agent, controller, webhook and demo-guest."""
+    load_images(two_nodes, _say)
+    return two_nodes
+
+
+@pytest.fixture(scope="session")
+def agents(nodes_with_images: Cluster) -> Cluster:
+    """The same with deploy/agent applied, and an agent ready on each node."""
+    deploy_agent(nodes_with_images, _say)
+    return nodes_with_images
 
 
 @pytest.fixture

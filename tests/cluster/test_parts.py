@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import binaries, cluster, host, images
+from tests.cluster import binaries, cluster, host
 from tests.cluster.__main__ import main
 from tests.cluster.crds import documents
 from tests.cluster.errors import ClusterError
+from tools.images.oci import write_archive
 
 
 def test_versions_are_those_of_the_module_files() -> None:
@@ -124,7 +125,7 @@ def test_an_archive_is_an_oci_image(tmp_path: Path) -> None:
     with tarfile.open(root, "w") as tar:
         tar.addfile(tarfile.TarInfo("etc"))
     out = tmp_path / "image.tar"
-    images.write_archive(root, out, "kvnode.test/x:7", ["/bin/x"], user="107:107")
+    write_archive(root, out, "kvnode.test/x:7", ["/bin/x"], user="107:107")
     with tarfile.open(out) as archive:
         index: dict[str, Any] = json.loads(archive.extractfile("index.json").read())  # type: ignore[union-attr]
         [entry] = index["manifests"]

@@ -18,8 +18,9 @@ from tests.cluster.binaries import kubectl
 from tests.cluster.cluster import Cluster, sweep, up
 from tests.cluster.errors import ClusterError
 from tests.cluster.fixtures import make_namespace
-from tests.cluster.images import BUSYBOX, write_archive
+from tests.cluster.images import BUSYBOX
 from tests.cluster.test_control_plane import processes_of, quiet, wait_until_gone
+from tools.images.oci import write_archive
 
 pytestmark = [
     pytest.mark.cluster,

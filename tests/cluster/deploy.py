@@ -1,0 +1,99 @@
+"""The project's images and deploy/ on a whole cluster, by kubectl as a user would."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.binaries import Say, kubectl
+from tests.cluster.cluster import SOURCE, Cluster
+from tests.cluster.errors import ClusterError
+from tools.images.build import Image, build
+from tools.images.errors import ImageError
+
+DEPLOY = SOURCE / "deploy"
+NAMESPACE = "kvnode"
+CALL_SECONDS, ROLLOUT_SECONDS = 120, 300
+
+
+class Kubectl:
+    """kubectl with a cluster's kubeconfig."""
+
+    def __init__(self, cluster: Cluster, say: Say) -> None:
+        """Raises ClusterError where kubectl is not to be had."""
+        program = kubectl(say)
+        if program is None:
+            raise ClusterError("there is no kubectl, and none could be had")
+        self.command = [str(program), f"--kubeconfig={cluster.kubeconfig}"]
+
+    def __call__(
+        self, *arguments: str | Path, given: str | None = None, seconds: float = CALL_SECONDS
+    ) -> str:
+        """Run it; the answer is what it wrote.
+
+        Args:
+            given: its standard input.
+            seconds: that it may take.
+
+        Raises:
+            ClusterError: it failed; the message is its own.
+        """
+        command = [*self.command, *map(str, arguments)]
+        try:
+            done = subprocess.run(
+                command, input=given, capture_output=True, text=True, check=False, timeout=seconds
+            )
+        except subprocess.TimeoutExpired:
+            raise ClusterError(f"kubectl {' '.join(command[2:])}: no end within {seconds:g} s") from None
+        if done.returncode:
+            raise ClusterError(f"kubectl {' '.join(command[2:])}: {done.stderr.strip()[-600:]}")
+        return done.stdout
+
+    def get(self, *arguments: str) -> Any:
+        """``kubectl get ARGUMENT... -o json``, read."""
+        return json.loads(self("get", *arguments, "-o", "json"))
+
+    def roll_out(self, kind_and_name: str, seconds: float = ROLLOUT_SECONDS) -> None:
+        """Wait until a DaemonSet or Deployment of the project is as it is to be.
+
+        Raises:
+            ClusterError: it does not become so; the message has what its pods are and wrote.
+        """
+        limit = f"--timeout={seconds:g}s"
+        try:
+            self("rollout", "status", "-n", NAMESPACE, kind_and_name, limit, seconds=seconds + 10)
+        except ClusterError as error:
+            pods = self("get", "pods", "-n", NAMESPACE)
+            logs = self("logs", "-n", NAMESPACE, kind_and_name, "--all-containers", "--tail=15")
+            raise ClusterError(f"{error}\n{pods}{logs}") from None
+
+
+def load_images(cluster: Cluster, say: Say, names: Sequence[str] = ()) -> list[Image]:
+    """Build the project's images, or find them, and import them into all nodes.
+
+    Raises:
+        ClusterError: one cannot be built or imported.
+    """
+    try:
+        images = build(names, say)
+    except ImageError as error:
+        raise ClusterError(str(error)) from None
+    say(f"importing {', '.join(image.name for image in images)} into {cluster.plan.nodes} nodes")
+    cluster.load_images([Path(image.archive) for image in images])
+    return images
+
+
+def deploy_agent(cluster: Cluster, say: Say) -> None:
+    """Apply the namespace and the agent, and wait until there is one ready on every node.
+
+    Raises:
+        ClusterError: something was refused, or an agent does not get ready.
+    """
+    call = Kubectl(cluster, say)
+    call("apply", "-f", DEPLOY / "namespace.yaml")
+    call("apply", "-f", DEPLOY / "agent")
+    say("waiting for the agents")
+    call.roll_out("daemonset/kvnode-agent")

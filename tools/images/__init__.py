@@ -1,0 +1,1 @@
+"""The project's container images, from Debian packages and pinned wheels (docs/cluster.md)."""
