@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -91,6 +92,38 @@ async def test_a_kubelet_that_comes_late_or_starts_anew_learns_of_them_again() -
         watch = Watch(socket)
         assert len(await watch.next()) == 3
         await watch.close()
+
+
+@real_time
+async def test_a_kubelet_that_has_let_go_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its socket nor the plugin's has changed, and yet nobody watches."""
+    monkeypatch.setattr(plugins, "UNWATCHED", 0.3)
+    async with node() as (kubelet, _, _):
+        await kubelet.start()
+        watch = Watch(await kubelet.until(RESOURCE))
+        assert len(await watch.next()) == 3
+        kubelet.registered.clear()
+        await asyncio.sleep(1)
+        assert not kubelet.registered
+        await watch.close()
+        again = Watch(await kubelet.until(RESOURCE))
+        assert len(await again.next()) == 3
+        await again.close()
+
+
+@real_time
+async def test_a_socket_that_is_taken_away_is_made_again() -> None:
+    async with node() as (kubelet, _, _):
+        await kubelet.start()
+        watch = Watch(await kubelet.until(RESOURCE))
+        assert len(await watch.next()) == 3
+        kubelet.registered.clear()
+        (kubelet.folder / "kubevirt-kvm.sock").unlink()
+        assert await watch.next() == []
+        await watch.close()
+        again = Watch(await kubelet.until(RESOURCE))
+        assert len(await again.next()) == 3
+        await again.close()
 
 
 @real_time

@@ -26,7 +26,13 @@ PAUSES = (1.0, 2.0, 5.0, 10.0)
 """Seconds until a plugin that ended is started again."""
 LOOK = 1.0
 """Seconds between looks at the devices, and at kubelet's socket."""
+UNWATCHED = 10.0
+"""Seconds after which a plugin that kubelet does not watch registers again.
+
+kubelet lets go of a plugin that it has just taken when it notices only then that the one before it has ended.
+"""
 _REGISTER = 5.0
+_Identity = tuple[int, int] | None
 
 
 class Plugin:
@@ -41,6 +47,7 @@ class Plugin:
         self._folder = folder
         self._units: Sequence[Unit] = ()
         self._ending = False
+        self._watchers = 0
         self._changed = asyncio.Condition()
 
     @property
@@ -62,11 +69,13 @@ class Plugin:
                 tries = 0
             except (*FAILURES, ValueError) as error:
                 logger.warning("device %s: cannot be offered now: %s", self.offer.resource, error)
-                await asyncio.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
                 tries += 1
+            # Never at once: kubelet must have seen the end of what was there before.
+            await asyncio.sleep(PAUSES[min(max(tries - 1, 0), len(PAUSES) - 1)])
 
     async def _serve(self) -> None:
-        """Serve and register; return when kubelet has started anew. Raises one of `errors.FAILURES`."""
+        """Serve and register; return when that has to be done again. Raises one of `errors.FAILURES`."""
+        (self._folder / KUBELET).lstat()
         self.offer.prepare()
         self._units, self._ending = self.offer.units(), False
         server = Server(self.socket, (DEVICE_PLUGIN.bind(self._handlers()),))
@@ -77,12 +86,25 @@ class Plugin:
             await self._register()
             self.initialised = True
             logger.info("device %s: offered to kubelet", self.offer.resource)
-            while _identity(self.socket) == mark and _identity(self._folder / KUBELET) == kubelet:
-                await asyncio.sleep(LOOK)
-                await self._look()
-            logger.info("device %s: kubelet has started anew", self.offer.resource)
+            logger.info("device %s: %s", self.offer.resource, await self._last(mark, kubelet))
         finally:
             await self._end(server, is_ours=_identity(self.socket) == mark)
+
+    async def _last(self, mark: _Identity, kubelet: _Identity) -> str:
+        """Look after the devices as long as kubelet does; the answer is why it does not any more."""
+        loop = asyncio.get_running_loop()
+        watched = loop.time()
+        while True:
+            if _identity(self.socket) != mark:
+                return "its socket was taken away"
+            if _identity(self._folder / KUBELET) != kubelet:
+                return "kubelet has started anew"
+            if self._watchers:
+                watched = loop.time()
+            elif loop.time() - watched > UNWATCHED:
+                return "kubelet does not watch it"
+            await asyncio.sleep(LOOK)
+            await self._look()
 
     async def _register(self) -> None:
         channel = Channel(self._folder / KUBELET)
@@ -136,13 +158,17 @@ class Plugin:
     async def _list_and_watch(
         self, _request: object, _context: object
     ) -> AsyncIterator[api.ListAndWatchResponse]:
-        while True:
-            units, ending = self._units, self._ending
-            yield _listed(() if ending else units)
-            if ending:
-                return
-            async with self._changed:
-                await self._changed.wait_for(lambda: (self._units, self._ending) != (units, ending))  # noqa: B023
+        self._watchers += 1
+        try:
+            while True:
+                units, ending = self._units, self._ending
+                yield _listed(() if ending else units)
+                if ending:
+                    return
+                async with self._changed:
+                    await self._changed.wait_for(lambda: (self._units, self._ending) != (units, ending))  # noqa: B023
+        finally:
+            self._watchers -= 1
 
     async def _allocate(self, request: api.AllocateRequest, _context: object) -> api.AllocateResponse:
         try:
@@ -171,7 +197,7 @@ def _device(unit: Unit) -> api.Device:
     return api.Device(ID=unit.id, health=health, topology=near)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path) -> _Identity:
     """What tells a file from another of its name."""
     try:
         found = path.lstat()
