@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kvnode.spec.config import ClusterConfig
+from kvnode.spec.fields import get_mapping
 
 ACCOUNTS = ("kvnode-controller", "kvnode-agent")
 """Service accounts of the components that write a VMI's status and its reserved labels."""
@@ -47,9 +48,8 @@ class Settings:
         Raises:
             FieldError: its configuration cannot be read.
         """
-        spec = kubevirt.get("spec") or {}
-        configuration = spec.get("configuration") or {}
-        annotations = (kubevirt.get("metadata") or {}).get("annotations") or {}
+        configuration = get_mapping(get_mapping(kubevirt, "spec", ""), "configuration", "spec.")
+        annotations = get_mapping(get_mapping(kubevirt, "metadata", ""), "annotations", "metadata.")
         cluster = ClusterConfig.from_mapping(configuration)
         return cls(architecture, configuration, cluster, annotations, accounts, agents)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import time
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from kvnode.kube.config import from_kubeconfig
 from kvnode.kube.credentials import StaticToken
 from kvnode.kube.errors import ApiError
 from kvnode.kube.resources import KUBEVIRTS, PODS, SECRETS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
+from kvnode.webhook.certificates import make
 from kvnode.webhook.registration import CONFIGURATION, REGISTRATIONS
 from kvnode.webhook.run import Options, Webhooks
 from kvnode.webhook.store import SECRET, SharedCertificates
@@ -280,6 +282,63 @@ async def test_replicas_share_a_certificate_and_renew_it_while_they_answer(
         for resource in REGISTRATIONS:
             wiped = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
             await it.user.patch(resource, CONFIGURATION, "", wiped)
+        await answering(it.user, namespace)
+
+
+def _broken(data: dict[str, str], how: str) -> dict[str, str]:
+    other = base64.b64encode(make(("127.0.0.1",)).serving.key).decode()
+    return {
+        "key": {**data, "tls.key": other},
+        "authority": {**data, "ca.key": other},
+        "nonsense": {**data, "tls.crt": base64.b64encode(b"nonsense").decode()},
+        "successor": {**data, "next.crt": data["ca.crt"], "next.key": other},
+        "missing": {name: value for name, value in data.items() if name != "ca.crt"},
+        "empty": {},
+    }[how]
+
+
+@real_time
+async def test_a_secret_that_somebody_broke_is_mended(control_plane: Cluster, namespace: str) -> None:
+    async with installed(control_plane, namespace) as it:
+        for how in ("key", "authority", "nonsense", "successor", "missing", "empty"):
+            secret = await it.user.get(SECRETS, SECRET, namespace)
+            broken = _broken(secret.get("data") or {}, how)
+            await it.user.replace(SECRETS, {**secret, "data": broken})
+            found: dict[str, Any] = {"data": broken}
+            async with asyncio.timeout(20):
+                while (found.get("data") or {}) == broken:
+                    await asyncio.sleep(0.1)
+                    found = await it.user.get(SECRETS, SECRET, namespace)
+            await answering(it.user, namespace)
+            # A replica that begins now finds what it can use.
+            await SharedCertificates(it.user, namespace, ("127.0.0.1",)).current(time.time())
+
+
+@real_time
+async def test_an_authority_of_the_future_is_made_anew(control_plane: Cluster, namespace: str) -> None:
+    """Left by a replica whose clock was far ahead until it was set."""
+    async with client_of(control_plane) as client:
+        shared = SharedCertificates(client, namespace, ("127.0.0.1",))
+        before = await shared.current(time.time())
+        after = await shared.current(time.time() - 86400)
+        assert after.authority != before.authority
+        assert await shared.current(time.time()) == after
+
+
+@real_time
+async def test_a_change_to_the_configurations_keeps_the_bundle(
+    control_plane: Cluster, namespace: str
+) -> None:
+    """Whoever applies deploy/webhook again, as an upgrade does, has the bundle written again."""
+    other = base64.b64encode(make(("127.0.0.1",)).bundle).decode()
+    async with installed(control_plane, namespace) as it:
+        for resource in REGISTRATIONS:
+            patch = [
+                {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other},
+                {"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 7},
+            ]
+            changed = await it.user.patch(resource, CONFIGURATION, "", patch)
+            assert changed["webhooks"][0]["clientConfig"]["caBundle"] == other
         await answering(it.user, namespace)
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from kvnode.api.errors import FieldError
-from kvnode.webhook.handlers import PATHS
+from kvnode.kube.informer import Change
+from kvnode.kube.store import entry_of
+from kvnode.webhook.handlers import PATHS, Admission
 from kvnode.webhook.run import Options, Webhooks
 from kvnode.webhook.settings import Settings, user_names
 
+KUBEVIRT = {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt"}
 DEPLOY = Path(__file__).parents[2] / "deploy" / "webhook"
 
 
@@ -33,6 +37,25 @@ def test_an_agent_is_a_component_whatever_the_others_are() -> None:
 def test_a_configuration_that_cannot_be_read_is_said_so() -> None:
     with pytest.raises(FieldError, match=r"^spec\.configuration\.cpuModel: must be a string"):
         Settings.of({"spec": {"configuration": {"cpuModel": 7}}}, "amd64")
+
+
+@pytest.mark.parametrize(
+    "kubevirt",
+    [
+        {"spec": True},
+        {"spec": {"configuration": []}},
+        {"metadata": 7},
+        {"metadata": {"annotations": "x"}},
+    ],
+)
+def test_what_is_no_kubevirt_object_leaves_the_settings(
+    kubevirt: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    webhooks = Webhooks(None, Options())  # type: ignore[arg-type]
+    admission = Admission(webhooks._settings({"metadata": {"annotations": {"a": "b"}}}, "arm64"))
+    webhooks._take(admission, Change("kubevirt", None, entry_of({**KUBEVIRT, **kubevirt})))
+    assert admission.settings.annotations == {"a": "b"}
+    assert "the settings stay as they were" in caplog.text
 
 
 def test_two_kinds_are_asked_about_and_refused_while_nobody_answers() -> None:
