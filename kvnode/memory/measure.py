@@ -69,14 +69,18 @@ PAGE_TABLES = "page-tables"
 
 
 def measure(
-    first_process: int, guest: Guest, terms: Iterable[OverheadTerm], proc: Path = Path("/proc")
+    first_process: int,
+    guest: Guest,
+    terms: Iterable[OverheadTerm],
+    proc: Path = Path("/proc"),
+    among: Iterable[int] | None = None,
 ) -> MemoryReport:
     """Measure all processes in the PID namespace of ``first_process``; those that end meanwhile
-    are left out.
+    are left out. ``among``: the PIDs that may be in it (`processes.by_namespace`), where they are known.
     """
     samples = [
         sample
-        for process in in_namespaces_of(first_process, proc)
+        for process in in_namespaces_of(first_process, proc, among)
         if (sample := _sample(process, guest, proc))
     ]
     return build_report(guest, samples, list(terms))

@@ -65,15 +65,19 @@ def role_of(arguments: list[str]) -> str:
     return "other"
 
 
-def in_namespaces_of(pid: int, proc: Path = Path("/proc")) -> Iterator[VmProcess]:
+def in_namespaces_of(
+    pid: int, proc: Path = Path("/proc"), among: Iterable[int] | None = None
+) -> Iterator[VmProcess]:
     """Yield the living processes in the PID namespace of ``pid``, this one included.
 
-    Processes that end meanwhile are left out; none are yielded when ``pid`` itself is gone.
+    Processes that end meanwhile are left out; none are yielded when ``pid`` itself is gone. ``among`` spares who
+    asks for many VMs to have all processes looked at for each.
     """
     namespace = _namespace(proc / str(pid))
     if namespace is None:
         return
-    for entry in proc.iterdir():
+    entries = proc.iterdir() if among is None else (proc / str(one) for one in among)
+    for entry in entries:
         if not entry.name.isdigit() or _namespace(entry) != namespace:
             continue
         arguments = _command_line(entry)
@@ -81,6 +85,16 @@ def in_namespaces_of(pid: int, proc: Path = Path("/proc")) -> Iterator[VmProcess
             role = role_of(arguments)
             command = Path(_MONITOR_FILE).name if role == "launcher-monitor" else _command(arguments)
             yield VmProcess(int(entry.name), role, command)
+
+
+def by_namespace(proc: Path = Path("/proc")) -> dict[str, list[int]]:
+    """PIDs of all processes in sight, by the name of their PID namespace (namespaces(7))."""
+    found: dict[str, list[int]] = {}
+    with os.scandir(proc) as entries:
+        for entry in entries:
+            if entry.name.isdigit() and (namespace := _namespace(Path(entry.path))):
+                found.setdefault(namespace, []).append(int(entry.name))
+    return found
 
 
 def by_role(processes: Iterable[VmProcess]) -> dict[str, int]:
