@@ -45,16 +45,25 @@ class WorkQueue:
         self._bucket = TokenBucket(rate, burst, self._loop.time)
         self._ready: deque[str] = deque()
         self._dirty: set[str] = set()
-        self._working: set[str] = set()
+        self._working: dict[str, float] = {}
         self._due: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._stopped = False
+        self.adds = 0
+        """How often a name was put in that was not in."""
+        self.retries = 0
+        """How often a name failed."""
 
     def __len__(self) -> int:
         """Names that could be worked on now."""
         return len(self._ready)
+
+    def running(self) -> dict[str, float]:
+        """The names that are worked on, and seconds since that began."""
+        now = self._loop.time()
+        return {key: now - since for key, since in self._working.items()}
 
     @property
     def delayed(self) -> int:
@@ -66,6 +75,7 @@ class WorkQueue:
         if self._stopped or key in self._dirty:
             return
         self._dirty.add(key)
+        self.adds += 1
         if key not in self._working:
             self._ready.append(key)
             self._wake()
@@ -84,6 +94,7 @@ class WorkQueue:
 
     def add_rate_limited(self, key: str) -> float:
         """Put a name that failed in after its delay, which is the answer in seconds."""
+        self.retries += 1
         delay = max(self._backoff.next(key), self._bucket.reserve())
         self.add_after(key, delay)
         return delay
@@ -123,12 +134,12 @@ class WorkQueue:
                 raise
         key = self._ready.popleft()
         self._dirty.discard(key)
-        self._working.add(key)
+        self._working[key] = self._loop.time()
         return key
 
     def done(self, key: str) -> None:
         """The name has been worked on, whatever came of it."""
-        self._working.discard(key)
+        self._working.pop(key, None)
         if key in self._dirty:  # added meanwhile
             self._ready.append(key)
             self._wake()
