@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,12 +22,14 @@ from kvnode.kube import resources
 from kvnode.kube.client import Client
 from kvnode.kube.errors import NotFound
 from kvnode.kube.events import EventRecorder
-from kvnode.kube.informer import Informer, run_informers
+from kvnode.kube.informer import Change, Informer, run_informers
 from kvnode.kube.objects import Object
 from kvnode.kube.queue import WorkQueue, work
 from kvnode.kube.resources import Resource
 from kvnode.kube.store import Indexer, Store
 from kvnode.spec.config import ClusterConfig
+
+logger = logging.getLogger(__name__)
 
 COMPONENT = "virtualmachine-controller"
 
@@ -51,14 +54,14 @@ class _Configuration:
 
     settings: Settings
 
-    def take(self, kubevirt: Object) -> None:
-        """Read ``spec.configuration``.
-
-        Raises:
-            FieldError: it cannot be read.
-        """
-        found = at(kubevirt, "spec", "configuration") or {}
-        config = ClusterConfig.from_mapping(found)
+    def take(self, change: Change) -> None:
+        """Read ``spec.configuration``; without a KubeVirt object there is none."""
+        found = at(change.after, "spec", "configuration") or {}
+        try:
+            config = ClusterConfig.from_mapping(found)
+        except ValueError as error:
+            logger.warning("KubeVirt %s: %s: the settings stay as they were", change.key, error)
+            return
         self.settings = replace(
             self.settings, config=config, state_storage_class=str(found.get("vmStateStorageClass") or "")
         )
@@ -88,7 +91,7 @@ class Manager:
         node_queue = WorkQueue("virt-controller-node")
         api = FreshApi(self.client, observe=self._observe)
         configuration = _Configuration(self.settings)
-        self._informers["kubevirts"].add_handler(lambda change: configuration.take(change.object))
+        self._informers["kubevirts"].add_handler(configuration.take)
 
         def world(queue: WorkQueue) -> World:
             return World(api, caches, recorder, queue, settings=lambda: configuration.settings)

@@ -14,10 +14,14 @@ from kvnode.controller.equality import bare, equal, equal_specs
 from kvnode.controller.freshness import TTL, FreshApi
 from kvnode.controller.indices import by_controller, by_kept_instance
 from kvnode.controller.jsonpatch import add_or_change, escape
+from kvnode.controller.manager import _Configuration
 from kvnode.controller.meta import put
 from kvnode.controller.mirror import mirrored
 from kvnode.controller.podnetworks import network_statuses, secondary_interfaces
+from kvnode.controller.ports import Settings
+from kvnode.kube.informer import Change
 from kvnode.kube.resources import VIRTUAL_MACHINES
+from kvnode.kube.store import Entry, entry_of
 from tests.controller.objects import SPEC, vm
 from tests.reference.apiserver import RecordingServer
 
@@ -152,3 +156,19 @@ def test_freshness_forgets_what_is_old() -> None:
         server.put(VIRTUAL_MACHINES, machine)
         asyncio.run(api.replace(VIRTUAL_MACHINES, machine))
     assert len(api) == 2
+
+
+def test_settings_follow_the_kubevirt_object(caplog: pytest.LogCaptureFixture) -> None:
+    def kubevirt(**configuration: Any) -> Entry:
+        kind = {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt"}
+        return entry_of({**kind, "metadata": {"name": "k"}, "spec": {"configuration": configuration}})
+
+    first, bad = kubevirt(vmStateStorageClass="fast"), kubevirt(cpuModel=7)
+    configuration = _Configuration(Settings())
+    configuration.take(Change("k", None, first))
+    assert configuration.settings.state_storage_class == "fast"
+    configuration.take(Change("k", first, bad))
+    assert configuration.settings.state_storage_class == "fast"
+    assert "spec.configuration.cpuModel: must be a string" in caplog.text
+    configuration.take(Change("k", bad, None))
+    assert configuration.settings.state_storage_class == ""
