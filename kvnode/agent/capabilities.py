@@ -32,6 +32,7 @@ class Node:
     hypervisor: Hypervisor | None = None
     """None when the files are missing or cannot be read."""
     machines: tuple[str, ...] = ()
+    deprecated_machines: tuple[str, ...] = ()
     counter: Counter | None = None
     topology: Topology = field(default_factory=Topology)
 
@@ -59,6 +60,7 @@ def read_node(folder: Path, architecture: str) -> Node:
         node.topology = read_topology(text)
         root = ET.fromstring(text)  # noqa: S314  (libvirt's own output)
         node.machines = _machines(root)
+        node.deprecated_machines = _machines(root, "[@deprecated='yes']")
         node.counter = _counter(root)
     except (AgentError, ET.ParseError) as error:
         logger.warning("%s: %s", folder / CAPABILITIES, error)
@@ -78,9 +80,9 @@ def _files(folder: Path) -> dict[str, str]:
     return found
 
 
-def _machines(root: ET.Element) -> tuple[str, ...]:
-    """Names of all machine types, each once."""
-    names = (machine.text or "" for machine in root.iterfind("guest/arch/machine"))
+def _machines(root: ET.Element, which: str = "") -> tuple[str, ...]:
+    """Names of all machine types, or of some, each once."""
+    names = (machine.text or "" for machine in root.iterfind(f"guest/arch/machine{which}"))
     return tuple(dict.fromkeys(name for name in names if name))
 
 

@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections import deque
 
+from kvnode.agent.observe.events import Event
 from kvnode.agent.parts import Expectations
 from kvnode.agent.status.write import status_patch
 from kvnode.agent.vmi import Vmi, key_of, metadata
 from kvnode.api.names import APP_LABEL, LAUNCHER_APP, NODE_NAME_LABEL
 from kvnode.kube.client import Client, PatchType
 from kvnode.kube.errors import NotFound
-from kvnode.kube.events import EventRecorder
+from kvnode.kube.events import LONGEST_MESSAGE, EventRecorder
 from kvnode.kube.informer import Informer
 from kvnode.kube.objects import Object, is_deleting, split_key, timestamp, uid_of, utc_now
 from kvnode.kube.resources import KUBEVIRTS, PODS, VIRTUAL_MACHINE_INSTANCES
@@ -64,13 +65,16 @@ class VmiRecorder:
     def __init__(self, recorder: EventRecorder) -> None:
         """`recorder` writes them."""
         self._recorder = recorder
-        self.last: deque[str] = deque(maxlen=SHOWN)
-        """The last ones as lines, newest first."""
+        self.last: deque[Event] = deque(maxlen=SHOWN)
+        """The last ones, newest first."""
 
     def event(self, vmi: Vmi, kind: str, reason: str, message: str) -> None:
         """Record an Event about the VMI; never fails and never waits."""
         logger.info("%s: %s %s: %s", key_of(vmi), kind, reason, message)
-        self.last.appendleft(f"{timestamp(utc_now())} {key_of(vmi)}: {reason}: {message}")
+        told = Event(timestamp(utc_now()), key_of(vmi), kind, reason, message[:LONGEST_MESSAGE])
+        if self.last and self.last[0].says_the_same(told):
+            self.last.popleft()
+        self.last.appendleft(told)
         self._recorder.record(vmi, kind, reason, message)
 
 
@@ -113,6 +117,16 @@ def configuration_of(kubevirt: Object) -> Object:
     spec = kubevirt.get("spec")
     found = spec.get("configuration") if isinstance(spec, dict) else None
     return found if isinstance(found, dict) else {}
+
+
+def troubles(*informers: Informer) -> dict[str, str]:
+    """Of each watch that has no first list, or is broken now: its collection, and what is wrong."""
+    found = {}
+    for informer in informers:
+        reflector = informer.reflector
+        if reflector.failure is not None or not reflector.synced.is_set():
+            found[str(informer.resource)] = f"cannot be followed: {reflector.failure or 'no answer yet'}"
+    return found
 
 
 async def until_synced(seconds: float, *informers: Informer) -> None:

@@ -19,6 +19,10 @@ from kvnode.agent.domains import DomainStore
 from kvnode.agent.execute import execute
 from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
 from kvnode.agent.launchers import NodeLaunchers, answers
+from kvnode.agent.observe.headroom import Headroom
+from kvnode.agent.observe.health import Health
+from kvnode.agent.observe.memorywatch import MemoryWatch
+from kvnode.agent.observe.metrics import Source
 from kvnode.agent.observe.samples import Looker
 from kvnode.agent.observe.server import State, Web
 from kvnode.agent.options import virtual_machine_options
@@ -43,6 +47,7 @@ from kvnode.kube.queue import WorkQueue, work
 from kvnode.net.podnetwork import PodNetworks
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
 from kvnode.spec.config import ClusterConfig
+from kvnode.spec.overhead import memory_overhead_terms
 
 logger = logging.getLogger(__name__)
 
@@ -114,12 +119,32 @@ class Agent:
             events=self.node_events,
             devices=settings.devices,
         )
-        self.web = Web(
-            Looker(lambda: self.launchers, self.vmis.store, self.domains, host_architecture()),
-            State(settings.node, self.is_ready, lambda: recorder.last, lambda: len(self.queue)),
-        )
+        self.memory, self.web = self._observers(recorder, clock)
         self.connected = False
         """Whether the agent works: its watches have begun, and all launchers were asked."""
+
+    def _observers(
+        self, recorder: cluster.VmiRecorder, clock: Callable[[], float]
+    ) -> tuple[MemoryWatch, Web]:
+        headroom = Headroom(recorder, self.config, clock)
+        memory = MemoryWatch(
+            lambda: self.launchers,
+            self.vmis.store,
+            self.domains,
+            terms=lambda vmi: memory_overhead_terms(vmi, host_architecture(), config=self.config()),
+            told=headroom.seen,
+            clock=clock,
+        )
+        looker = Looker(lambda: self.launchers, self.vmis.store, self.domains, memory.last, clock)
+        health = Health(
+            running=self.queue.running,
+            since_round=lambda: self.rounds.since,
+            connected=lambda: self.connected,
+            plugins=lambda: self.plugins.initialised,
+            watches=lambda: cluster.troubles(self.kubevirts, self.pods, self.vmis),
+        )
+        source = Source(self.settings.node, self.is_ready, self.queue, self.node.deprecated_machines)
+        return memory, Web(looker, State(health, source, lambda: tuple(recorder.last)))
 
     def _parts(self, recorder: cluster.VmiRecorder, clock: Callable[[], float]) -> Parts:
         expectations, clock_of_day = Expectations(), WallClock()
@@ -181,6 +206,7 @@ class Agent:
                 group.create_task(work(self.queue, self.settings.workers, self._look_at))
                 await self.rounds.ask_all([*self.ghosts, *unrecorded])
                 group.create_task(self.rounds.run())
+                group.create_task(self.memory.run())
                 group.create_task(self._clean_up_moved())
                 self.connected = True
                 for one in (self.plugins.run(), self.heart.run(), self.labels.run()):

@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,8 @@ _CREDENTIALS = struct.Struct("=iII")
 _FRAME_HEAD, _SETTINGS = 9, 4
 _OPENING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
 """Preface and empty settings."""
+_LOOK = 0.02
+"""Seconds until answers are looked for first; doubled each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +40,55 @@ class Peer:
         return Path(f"/proc/{self.pid}/root")
 
 
-async def greets(path: Path, timeout: float = CONNECT_SECONDS) -> bool:
-    """Whether whoever listens at a socket answers the opening of HTTP/2 (RFC 9113, 3.4), as gRPC's servers do.
+async def greet(paths: Iterable[Path], timeout: float = CONNECT_SECONDS) -> list[bool]:
+    """Whether those who listen at these sockets answer the opening of HTTP/2 (RFC 9113, 3.4), as gRPC's servers do.
 
-    That is what a connection of gRPC's begins with, for a tenth of what a call costs.
+    That is what a connection of gRPC's begins with, for a small part of what a call costs; many at once cost this
+    process little more than one, as it need wake but once for all of their answers.
     """
     loop = asyncio.get_running_loop()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:
-        try:
-            async with asyncio.timeout(timeout):
-                await loop.sock_connect(connection, str(path))
-                await loop.sock_sendall(connection, _OPENING)
-                answer = await loop.sock_recv(connection, _FRAME_HEAD)
-        except (OSError, TimeoutError):
-            return False
+    deadline = loop.time() + timeout
+    answered: list[bool] = []
+    waiting: dict[int, socket.socket] = {}
+    pause = _LOOK
+    try:
+        for number, path in enumerate(paths):
+            answered.append(False)
+            if (connection := _open(path)) is not None:
+                waiting[number] = connection
+        while waiting and loop.time() < deadline:
+            await asyncio.sleep(min(pause, deadline - loop.time()))
+            pause *= 2
+            for number, connection in list(waiting.items()):
+                if (answer := _answer(connection)) is not None:
+                    answered[number] = answer
+                    waiting.pop(number).close()
+    finally:
+        for connection in waiting.values():
+            connection.close()
+    return answered
+
+
+def _open(path: Path) -> socket.socket | None:
+    """A connection on which the opening is sent; None when nobody takes it."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        connection.connect(str(path))
+        connection.send(_OPENING)
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+def _answer(connection: socket.socket) -> bool | None:
+    """Whether what came is an answer to the opening; None while nothing has come."""
+    try:
+        answer = connection.recv(_FRAME_HEAD)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return False
     return len(answer) == _FRAME_HEAD and answer[3] == _SETTINGS
 
 

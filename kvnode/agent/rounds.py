@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from kvnode.agent.domains import DomainStore
 from kvnode.agent.errors import FAILURES, AgentError
 from kvnode.agent.ghosts import Ghost, GhostRecords
 from kvnode.agent.launchers import NodeLaunchers, answers
-from kvnode.agent.peers import greets
+from kvnode.agent.peers import greet
 from kvnode.agent.sockets import is_socket, mark_unresponsive
 from kvnode.agent.watchdog import PERIOD, Watchdog
 from kvnode.kube.objects import timestamp
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 RESYNC = 300.0
 """Seconds after which a launcher is asked for its domain, in case news of it were lost."""
 
-CALL = 60.0
+CALL = 100.0
 """Seconds after which a launcher is called, not only greeted: one that greets may hang all the same."""
 
 AT_ONCE = 16
@@ -53,6 +54,7 @@ class Rounds:
         self.watchdog = Watchdog(clock)
         self._asked: dict[str, float] = {}
         self._pinged: dict[str, float] = {}
+        self._progress = clock()
         self._unrecorded: dict[str, Ghost] = {}
         """Launchers without a record, by UID, until they have one: it may not be possible to write it now."""
 
@@ -94,20 +96,37 @@ class Rounds:
             return False
         return True
 
+    @property
+    def since(self) -> float:
+        """Seconds since a launcher was last looked after, or since there was none to be."""
+        return self._clock() - self._progress
+
     async def run(self) -> None:
-        """Look after all launchers until cancelled, spread over the period."""
+        """Look after all launchers until cancelled, some each second, spread over the period."""
         while True:
             recorded = list(self._ghosts)
             for ghost in recorded:
                 self._unrecorded.pop(ghost.uid, None)
             ghosts = [*recorded, *self._unrecorded.values()]
             self._forget_all_but(ghosts)
-            pause = PERIOD / (len(ghosts) + 1)
-            for ghost in ghosts:
+            size = max(math.ceil(len(ghosts) / PERIOD), 1)
+            pause = PERIOD / (len(ghosts) / size + 1)
+            for first in range(0, len(ghosts), size):
                 await asyncio.sleep(pause)
-                if self._is_current(ghost):
-                    await self._undisturbed(ghost, self.look_after(ghost))
+                await self._turn(ghosts[first : first + size])
             await asyncio.sleep(pause)
+            self._progress = self._clock()
+
+    async def _turn(self, ghosts: Iterable[Ghost]) -> None:
+        """Look after some, those of them together of whom a greeting is enough."""
+        current = [ghost for ghost in ghosts if self._is_current(ghost)]
+        greeted = {ghost: path for ghost in current if (path := self._greeting(ghost)) is not None}
+        answers = dict(zip(greeted, await greet(greeted.values()), strict=True))
+        # Side by side: their answers wake this process once, and one that hangs makes none wait.
+        await asyncio.gather(
+            *(self._undisturbed(ghost, self.look_after(ghost, answers.get(ghost))) for ghost in current)
+        )
+        self._progress = self._clock()
 
     @staticmethod
     async def _undisturbed(ghost: Ghost, work: Awaitable[object]) -> None:
@@ -117,12 +136,12 @@ class Rounds:
         except Exception:  # a launcher may say anything
             logger.exception("%s: the launcher cannot be looked after", ghost.key)
 
-    async def look_after(self, ghost: Ghost) -> None:
+    async def look_after(self, ghost: Ghost, greeted: bool | None = None) -> None:
         """See whether a launcher still answers; one that has not for too long is given up.
 
-        While a launcher hangs, the others wait for no longer than a call may take.
+        ``greeted``: whether it answered a greeting just now; None when it was not greeted.
         """
-        answered = await self._ping(ghost)
+        answered = await self._ping(ghost) if greeted is None else greeted
         if not self._is_current(ghost):
             return
         if self.watchdog.heard(ghost.socket, answered):
@@ -136,14 +155,19 @@ class Rounds:
         elif answered and self._is_due(ghost):
             await self.ask(ghost)
 
+    def _greeting(self, ghost: Ghost) -> Path | None:
+        """Where to greet a launcher; None for one that is to be called, as each is now and then."""
+        if self._clock() - self._pinged.get(ghost.uid, -CALL) >= CALL or not is_socket(Path(ghost.socket)):
+            return None
+        known = self._launchers.known(ghost.uid)
+        return known.socket.path if known is not None else None
+
     async def _ping(self, ghost: Ghost) -> bool:
-        """Whether it answers: a call now and then, and until it does; between them a greeting is enough."""
+        """Whether it answers: a greeting, and a call now and then and until it answers that."""
         if not is_socket(Path(ghost.socket)):
             return False
-        since = self._clock() - self._pinged.get(ghost.uid, -CALL)
-        known = self._launchers.known(ghost.uid)
-        if since < CALL and known is not None:
-            return await greets(known.socket.path)
+        if (path := self._greeting(ghost)) is not None:
+            return (await greet([path]))[0]
         self._pinged.pop(ghost.uid, None)
         try:
             connection = await self._launchers.open(ghost)

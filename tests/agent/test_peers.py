@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import tempfile
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kvnode.agent.errors import AgentError
-from kvnode.agent.peers import greets, peer_of
+from kvnode.agent.peers import greet, peer_of
 from kvnode.rpc.cmd import bind_cmd
 from tests.kube.loops import real_time
 from tests.rpc.helpers import serving
@@ -29,7 +30,7 @@ async def test_a_server_is_known_and_greets(path: Path) -> None:
         peer = await peer_of(path)
         assert (peer.pid, peer.uid, peer.gid) == (os.getpid(), os.geteuid(), os.getegid())
         assert peer.root == Path(f"/proc/{os.getpid()}/root")
-        assert await greets(path)
+        assert await greet([path]) == [True]
 
 
 @real_time
@@ -37,10 +38,31 @@ async def test_one_that_listens_and_says_nothing_does_not_greet(path: Path) -> N
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
         listening.listen()
-        assert not await greets(path, 0.1)
-    assert not await greets(path)
+        assert await greet([path], 0.1) == [False]
+    assert await greet([path]) == [False]
     with pytest.raises(AgentError, match="nobody listens: Connection refused"):
         await peer_of(path)
+
+
+@real_time
+async def test_one_that_hangs_does_not_make_others_seem_to(path: Path) -> None:
+    other = path.with_name("other")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(other))
+        listening.listen()
+        async with serving(path, *bind_cmd({})):
+            assert await greet([other, path, path.with_name("none")], 1.0) == [False, True, False]
+
+
+@real_time
+async def test_one_that_answers_with_something_else_does_not_greet(path: Path) -> None:
+    async def talk(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 no\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_unix_server(talk, path):
+        assert await greet([path]) == [False]
 
 
 @real_time

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 KIBIBYTE, NANOSECOND, ONE = 1024.0, 1e-9, 1.0
 GAUGE, COUNTER = "gauge", "counter"
-_STATES = ("offline", "running", "blocked")
+_STATES: Mapping[Any, str] = {0: "offline", 1: "running", 2: "blocked"}
+MOST = 5000
+"""Samples of one VM; a launcher that tells of more is cut short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +73,77 @@ VCPU = (
     Metric("vcpu_wait_seconds_total", "Wait", NANOSECOND, COUNTER, "Time that the vCPU waited for I/O."),
     Metric("vcpu_delay_seconds_total", "Delay", NANOSECOND, COUNTER, "Time that it waited for a CPU."),
 )
-_VCPU_TIME = Metric("vcpu_seconds_total", "Time", NANOSECOND, COUNTER, "Time that the vCPU spent in a state.")
+VCPU_TIME = Metric("vcpu_seconds_total", "Time", NANOSECOND, COUNTER, "Time that the vCPU spent in a state.")
+TRAFFIC = {
+    "rx": Metric("network_traffic_bytes_total", "RxBytes", ONE, COUNTER, "Bytes in both ways (deprecated)."),
+    "tx": Metric("network_traffic_bytes_total", "TxBytes", ONE, COUNTER, "Bytes in both ways (deprecated)."),
+}
+AFFINITY = Metric(
+    "node_cpu_affinity", "", ONE, GAUGE, "Pairs of a vCPU and a CPU of the node that it may use."
+)
+FILESYSTEM = (
+    Metric("filesystem_capacity_bytes", "totalBytes", ONE, GAUGE, "Size of a file system in the guest."),
+    Metric("filesystem_used_bytes", "usedBytes", ONE, GAUGE, "What is used of it."),
+)
 
 Sample = tuple[Metric, float, dict[str, str]]
 """A metric, its value in the base unit, and labels beside the VM's."""
 
 
-def samples(stats: Mapping[str, Any]) -> Iterator[Sample]:
-    """All samples of a ``DomainStats``."""
+def samples(stats: Mapping[str, Any], filesystems: Sequence[Any] = ()) -> list[Sample]:
+    """The samples of a ``DomainStats`` and of the guest's file systems, at most `MOST`."""
+    return list(islice(_samples(stats, filesystems), MOST))
+
+
+def _samples(stats: Mapping[str, Any], filesystems: Sequence[Any]) -> Iterator[Sample]:
     for metrics, part in ((CPU, "Cpu"), (MEMORY, "Memory"), (LOAD, "Load")):
         yield from _of(metrics, stats.get(part), {})
-    for number, one in enumerate(_list(stats, "Vcpu")):
+    for number, one in enumerate(_mappings(stats.get("Vcpu"))):
         state = one.get("State")
-        known = isinstance(state, int) and 0 <= state < len(_STATES)
         named = {
             "id": str(number),
-            "state": _STATES[state] if known and isinstance(state, int) else "unknown",
+            "state": _STATES.get(state, "unknown") if isinstance(state, int) else "unknown",
         }
-        yield from _of((_VCPU_TIME,), one, named)
+        yield from _of((VCPU_TIME,), one, named)
         yield from _of(VCPU, one, {"id": str(number)})
-    for one in _list(stats, "Net"):
+    for one in _mappings(stats.get("Net")):
         if one.get("NameSet"):
-            name = one.get("Alias") if one.get("AliasSet") else one.get("Name")
-            yield from _of(NETWORK, one, {"interface": str(name)})
-    for one in _list(stats, "Block"):
+            name = str(one.get("Alias") if one.get("AliasSet") else one.get("Name"))
+            yield from _of(NETWORK, one, {"interface": name})
+            for way, metric in TRAFFIC.items():
+                yield from _of((metric,), one, {"interface": name, "type": way})
+    for one in _mappings(stats.get("Block")):
         if one.get("NameSet"):
             yield from _of(STORAGE, one, {"drive": str(one.get("Alias") or one.get("Name"))})
+    cpus = stats.get("CPUMap")
+    if stats.get("CPUMapSet") and isinstance(cpus, list):
+        yield AFFINITY, float(sum(one.count(True) for one in cpus if isinstance(one, list))), {}
+    for one in _mappings(filesystems):
+        labels = {label: str(one.get(field) or "") for label, field in _FILESYSTEM_LABELS.items()}
+        for metric in FILESYSTEM:
+            if (value := _number(one.get(metric.field))) is not None:
+                yield metric, value, labels
 
 
-def _of(metrics: tuple[Metric, ...], measured: Any, labels: dict[str, str]) -> Iterator[Sample]:
+_FILESYSTEM_LABELS = {
+    "disk_name": "diskName",
+    "mount_point": "mountPoint",
+    "file_system_type": "fileSystemType",
+}
+
+
+def _of(metrics: Sequence[Metric], measured: Any, labels: dict[str, str]) -> Iterator[Sample]:
     if not isinstance(measured, Mapping):
         return
     for metric in metrics:
-        value = measured.get(metric.field)
-        if measured.get(f"{metric.field}Set") and isinstance(value, int | float):
+        value = _number(measured.get(metric.field)) if measured.get(f"{metric.field}Set") else None
+        if value is not None:
             yield metric, value * metric.factor, labels
 
 
-def _list(stats: Mapping[str, Any], part: str) -> list[Mapping[str, Any]]:
-    found = stats.get(part)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _mappings(found: Any) -> Iterator[Mapping[str, Any]]:
+    return (one for one in found if isinstance(one, Mapping)) if isinstance(found, list) else iter(())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_EXACT = 1 << 53
+"""Whole numbers up to here are the same in Prometheus' 64-bit floats."""
 
 
 class Exposition:
@@ -15,17 +18,29 @@ class Exposition:
     def __init__(self) -> None:
         """Empty."""
         self._heads: dict[str, str] = {}
-        self._samples: dict[str, list[str]] = {}
+        self._samples: dict[str, dict[str, str]] = {}
 
     def add(self, name: str, kind: str, text: str, value: float, labels: Mapping[str, str]) -> None:
-        """Add a sample; ``kind`` is ``gauge`` or ``counter``, ``text`` says what the metric is."""
+        """Add a sample; ``kind`` is ``gauge`` or ``counter``, ``text`` says what the metric is.
+
+        Of two samples with the same labels the first counts, and a value that is no finite number is left out: with
+        either, Prometheus would refuse the whole.
+        """
+        if not math.isfinite(value):
+            return
         if name not in self._heads:
             self._heads[name] = f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
         pairs = ",".join(f'{key}="{labels[key].translate(_ESCAPES)}"' for key in sorted(labels))
-        shown = str(int(value)) if value == int(value) else repr(value)
-        self._samples.setdefault(name, []).append(
-            f"{name}{{{pairs}}} {shown}\n" if pairs else f"{name} {shown}\n"
-        )
+        whole = value == int(value) and abs(value) <= _EXACT
+        shown = str(int(value)) if whole else repr(float(value))
+        self._samples.setdefault(name, {}).setdefault(f"{{{pairs}}}" if pairs else "", shown)
+
+    def __bytes__(self) -> bytes:
+        return str(self).encode(errors="replace")
 
     def __str__(self) -> str:
-        return "".join(self._heads[name] + "".join(self._samples[name]) for name in sorted(self._heads))
+        return "".join(
+            self._heads[name]
+            + "".join(f"{name}{labels} {value}\n" for labels, value in self._samples[name].items())
+            for name in sorted(self._heads)
+        )

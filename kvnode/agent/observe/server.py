@@ -4,44 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from aiohttp import web
 
 from kvnode.agent.observe import page
-from kvnode.agent.observe.domainstats import samples
-from kvnode.agent.observe.exposition import CONTENT_TYPE, Exposition
-from kvnode.agent.observe.samples import Looker, Seen
-from kvnode.kube.objects import split_key
+from kvnode.agent.observe.events import Event
+from kvnode.agent.observe.exposition import CONTENT_TYPE
+from kvnode.agent.observe.health import Health
+from kvnode.agent.observe.metrics import Source, expose
+from kvnode.agent.observe.page import View
+from kvnode.agent.observe.samples import Seen
 
 logger = logging.getLogger(__name__)
 
 _SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Content-Security-Policy": page.POLICY,
     "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
 }
+
+
+class Looks(Protocol):
+    """Who looks at the VMs."""
+
+    async def look(self) -> list[Seen]:
+        """All of the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """The agent, as it is shown."""
 
-    node: str
-    is_ready: Callable[[], bool]
-    events: Callable[[], Iterable[str]]
-    """The last ones as lines, newest first."""
-    queue_length: Callable[[], int]
+    health: Health
+    source: Source
+    events: Callable[[], Sequence[Event]]
+    """The last ones, newest first."""
 
 
 class Web:
     """One server."""
 
-    def __init__(self, looker: Looker, state: State) -> None:
+    def __init__(self, looker: Looks, state: State) -> None:
         """Nothing is opened yet."""
         self._looker = looker
         self._state = state
-        self._before: dict[str, tuple[float, float]] = {}
         self.port = 0
         """The port that it listens on."""
 
@@ -68,62 +78,31 @@ class Web:
             await runner.cleanup()
 
     async def _healthz(self, _request: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
+        return _verdict(self._state.health.sick())
 
     async def _readyz(self, _request: web.Request) -> web.Response:
-        if self._state.is_ready():
-            return web.Response(text="ok\n")
-        return web.Response(status=503, text="not all launchers and device plugins are there yet\n")
+        return _verdict(self._state.health.not_ready())
 
-    async def _page(self, _request: web.Request) -> web.Response:
-        seen = await self._looker.look()
-        state = self._state
-        text = page.render(state.node, seen, dict(self._loads(seen)), state.events(), state.is_ready())
-        return web.Response(text=text, content_type="text/html", headers=_SECURITY)
+    async def _page(self, request: web.Request) -> web.Response:
+        seen, state = await self._looker.look(), self._state
+        view = View(
+            node=state.source.node,
+            seen=seen,
+            events=state.events(),
+            problems=[*state.health.sick(), *state.health.not_ready()],
+            now=asyncio.get_running_loop().time(),
+            follows="follow" in request.query,
+        )
+        # A name may hold half of a pair of UTF-16, which no encoding knows.
+        body = page.render(view).encode(errors="replace")
+        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=_SECURITY)
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        text = str(expose(await self._looker.look(), self._state))
-        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
-
-    def _loads(self, seen: list[Seen]) -> Iterator[tuple[str, float]]:
-        """Each VM's share of a CPU since the page was last asked for."""
-        now = asyncio.get_running_loop().time()
-        before, self._before = self._before, {}
-        for one in seen:
-            used = one.cpu_seconds
-            if used is None:
-                continue
-            self._before[one.key] = (now, used)
-            then, earlier = before.get(one.key, (now, used))
-            if now > then and used >= earlier:
-                yield one.key, (used - earlier) / (now - then)
+        found = expose(await self._looker.look(), self._state.source)
+        return web.Response(body=bytes(found), headers={"Content-Type": CONTENT_TYPE})
 
 
-def expose(seen: list[Seen], state: State) -> Exposition:
-    """All metrics."""
-    found = Exposition()
-    ready = "Whether VMs may be scheduled to the node."
-    found.add("kubevirt_virt_handler_ready_status", "gauge", ready, float(state.is_ready()), {})
-    depth = "Names that could be worked on now."
-    found.add("kubevirt_workqueue_depth", "gauge", depth, state.queue_length(), {"name": "virt-handler-vm"})
-    for one in seen:
-        _expose_one(one, state.node, found)
-    return found
-
-
-def _expose_one(one: Seen, node: str, found: Exposition) -> None:
-    namespace, name = split_key(one.key)
-    vm = {"node": node, "namespace": namespace, "name": name}
-    for metric, value, labels in samples(one.stats):
-        found.add(f"kubevirt_vmi_{metric.name}", metric.kind, metric.text, value, {**vm, **labels})
-    report = one.memory
-    if report is None:
-        return
-    used = "Memory of one of the VM's processes, shared pages divided, without the guest's own."
-    asked = "What is requested for one of the VM's processes."
-    for line in report.processes:
-        labels = {**vm, "role": line.role, "pid": str(line.pid)}
-        found.add("kubevirt_vmi_process_resident_bytes", "gauge", used, line.proportional, labels)
-        found.add("kubevirt_vmi_process_requested_bytes", "gauge", asked, line.share, labels)
-    total = "Requested memory overhead that is left; negative when it is overrun."
-    found.add("kubevirt_vmi_memory_overhead_headroom_bytes", "gauge", total, report.headroom, vm)
+def _verdict(reasons: Sequence[str]) -> web.Response:
+    if not reasons:
+        return web.Response(text="ok\n")
+    return web.Response(status=503, text="".join(f"{reason}\n" for reason in reasons))
