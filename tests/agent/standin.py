@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,10 @@ class StandIn:
         self.state: tuple[str, str] | None = None
         self.calls: list[str] = []
         self.asked: list[dict[str, Any]] = []
+        self.cards: Sequence[dict[str, Any]] = ()
+        """The domain's interfaces."""
+        self.told: Sequence[dict[str, Any]] = ()
+        """Those that the guest tells of."""
         self.failure = ""
         self.silent = asyncio.Event()
         self.silent.set()
@@ -56,14 +60,17 @@ class StandIn:
     def domain(self) -> str:
         """The domain's JSON."""
         status, reason = self.state or ("", "")
-        return encode_domain(
-            new_domain(
-                self.namespace,
-                self.name,
-                metadata=make_metadata(UID=self.uid),
-                status=make_status(Status=status, Reason=reason),
-            )
+        domain = new_domain(
+            self.namespace,
+            self.name,
+            metadata=make_metadata(UID=self.uid),
+            status=make_status(Status=status, Reason=reason),
         )
+        if self.cards:
+            domain["Spec"]["Devices"]["Interfaces"] = list(self.cards)
+        if self.told:
+            domain["Status"]["Interfaces"] = list(self.told)
+        return encode_domain(domain)
 
     async def tell(self, kind: str, domain: str | None = None) -> None:
         """Send a domain event to the agent."""
