@@ -49,17 +49,23 @@ def is_going(change: Change) -> bool:
 class MachineHandlers:
     """What concerns VirtualMachines."""
 
-    def __init__(self, controller: VirtualMachineController, vms: Store, add: Add) -> None:
+    def __init__(
+        self, controller: VirtualMachineController, vms: Store, add: Add, add_urgent: Add | None = None
+    ) -> None:
         self._controller = controller
         self._vms = vms
         self._add = add
+        self._add_urgent = add_urgent or add
 
     def on_vm(self, change: Change) -> None:
         """A VM itself."""
         self._add(change.key)
 
     def on_vmi(self, change: Change) -> None:
-        """A VMI: of its VM; one without an owner may be adopted by its namesake."""
+        """A VMI: of its VM; one without an owner may be adopted by its namesake.
+
+        What became of it is told before new ones are started, which are many when a cluster comes up.
+        """
         key = owner_key(change.object, VIRTUAL_MACHINE)
         if not key:
             self._add(change.key)
@@ -68,7 +74,7 @@ class MachineHandlers:
             self._controller.expectations.creation_observed(key)
         if is_going(change):
             self._controller.expectations.deletion_observed(key, deletion_marker(change.object))
-        self._add(key)
+        (self._add if change.added else self._add_urgent)(key)
 
     def on_data_volume(self, change: Change) -> None:
         """A DataVolume: of the VM that made it, and of those that use it."""

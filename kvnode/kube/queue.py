@@ -1,7 +1,7 @@
 """The names that wait for their turn.
 
 A name is in the queue once however often it is added; one that is added while it is worked on comes again after
-that. Failed names return with growing delay.
+that. Failed names return with growing delay. Names that are urgent go ahead of others, but do not keep them out.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 
 from kvnode.kube.backoff import ItemBackoff
 from kvnode.kube.ratelimit import TokenBucket
 
 logger = logging.getLogger(__name__)
+
+AHEAD = 8
+"""Urgent names in a row while another waits."""
 
 
 class ShutDown(Exception):  # noqa: N818 — an end, not an error
@@ -43,8 +46,11 @@ class WorkQueue:
         self._loop = asyncio.get_running_loop()
         self._backoff: ItemBackoff[str] = ItemBackoff(base, cap)
         self._bucket = TokenBucket(rate, burst, self._loop.time)
-        self._ready: deque[str] = deque()
-        self._dirty: set[str] = set()
+        self._ready: OrderedDict[str, None] = OrderedDict()
+        self._ready_first: OrderedDict[str, None] = OrderedDict()
+        self._ahead = 0
+        self._dirty: dict[str, bool] = {}
+        """The names that are in, and whether they are urgent."""
         self._working: dict[str, float] = {}
         self._due: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
@@ -58,7 +64,7 @@ class WorkQueue:
 
     def __len__(self) -> int:
         """Names that could be worked on now."""
-        return len(self._ready)
+        return len(self._ready) + len(self._ready_first)
 
     def running(self) -> dict[str, float]:
         """The names that are worked on, and seconds since that began."""
@@ -72,13 +78,25 @@ class WorkQueue:
 
     def add(self, key: str) -> None:
         """Put a name in, unless it is in."""
-        if self._stopped or key in self._dirty:
+        self._add(key, urgent=False)
+
+    def add_urgent(self, key: str) -> None:
+        """Put a name in, or one that is in, ahead of those that are not urgent."""
+        self._add(key, urgent=True)
+
+    def _add(self, key: str, *, urgent: bool) -> None:
+        known = self._dirty.get(key)
+        if self._stopped or known or known == urgent:
             return
-        self._dirty.add(key)
-        self.adds += 1
+        self._dirty[key] = urgent
+        self.adds += known is None
         if key not in self._working:
-            self._ready.append(key)
-            self._wake()
+            self._ready.pop(key, None)
+            self._put(key)
+
+    def _put(self, key: str) -> None:
+        (self._ready_first if self._dirty[key] else self._ready)[key] = None
+        self._wake()
 
     def add_after(self, key: str, delay: float) -> None:
         """Put a name in after ``delay`` seconds; the earliest of several such times counts."""
@@ -119,7 +137,7 @@ class WorkQueue:
         Raises:
             ShutDown: there will be none.
         """
-        while not self._ready:
+        while not len(self):
             if self._stopped:
                 raise ShutDown
             waiter = self._loop.create_future()
@@ -132,17 +150,21 @@ class WorkQueue:
                 elif waiter in self._waiters:
                     self._waiters.remove(waiter)
                 raise
-        key = self._ready.popleft()
-        self._dirty.discard(key)
+        key = self._next()
+        del self._dirty[key]
         self._working[key] = self._loop.time()
         return key
+
+    def _next(self) -> str:
+        first = self._ready_first and not (self._ready and self._ahead >= AHEAD)
+        self._ahead = self._ahead + 1 if first else 0
+        return (self._ready_first if first else self._ready).popitem(last=False)[0]
 
     def done(self, key: str) -> None:
         """The name has been worked on, whatever came of it."""
         self._working.pop(key, None)
         if key in self._dirty:  # added meanwhile
-            self._ready.append(key)
-            self._wake()
+            self._put(key)
 
     def shut_down(self) -> None:
         """Take nothing more; what is ready is still given out."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kvnode.kube.queue import ShutDown, WorkQueue, work
+from kvnode.kube.queue import AHEAD, ShutDown, WorkQueue, work
 from tests.kube.loops import now, settle, virtual_time
 
 
@@ -161,3 +161,46 @@ async def test_when_the_cause_is_gone_what_failed_comes_at_once() -> None:
     queue.retry_now()
     assert (len(queue), queue.failures("a")) == (1, 0)
     assert await queue.get() == "a"
+
+
+@virtual_time
+async def test_an_urgent_name_goes_ahead() -> None:
+    queue = WorkQueue("q")
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    queue.add_urgent("new")
+    queue.add_urgent("c")
+    queue.add("new")
+    queue.add_urgent("new")
+    assert len(queue) == 4
+    assert await drained(queue) == ["new", "c", "a", "b"]
+
+
+@virtual_time
+async def test_a_name_that_becomes_urgent_while_it_is_worked_on_comes_next() -> None:
+    queue = WorkQueue("q")
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("b")
+    queue.add("a")
+    queue.add_urgent("a")
+    queue.done("a")
+    assert await drained(queue) == ["a", "b"]
+
+
+@virtual_time
+async def test_urgent_names_do_not_keep_others_out() -> None:
+    queue = WorkQueue("q")
+    queue.add("patient")
+    for number in range(3 * AHEAD):
+        queue.add_urgent(str(number))
+    assert (await drained(queue)).index("patient") == AHEAD
+
+
+@virtual_time
+async def test_an_urgent_name_wakes_a_worker() -> None:
+    queue = WorkQueue("q")
+    waiting = asyncio.ensure_future(queue.get())
+    await settle()
+    queue.add_urgent("a")
+    assert await waiting == "a"
