@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kvnode.api.errors import FieldError
 from kvnode.cli import exitcodes
 from kvnode.cli.errors import CliError
 from kvnode.cli.yamldoc import Document, Duplicate, load_all
+from kvnode.spec.machine import API_VERSION, INSTANCE, MACHINE, TEMPLATE, instance_of
 
 MAX_BYTES = 16 << 20
 """Size of a text, bytes; an API server takes objects of 1.5 MiB."""
 
 API_GROUP = "kubevirt.io"
-VM = "VirtualMachine"
-VMI = "VirtualMachineInstance"
-TEMPLATE = "spec.template"
+VM, VMI = MACHINE, INSTANCE
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _classify(source: str, document: Document) -> Manifest | LeftOut:
     kind: Any = value.get("kind")
     if kind is None and isinstance(value.get("spec"), dict) and "domain" in value["spec"]:
         # The library takes instances without a type, and so do these commands.
-        version, kind = f"{API_GROUP}/v1", VMI
+        version, kind = API_VERSION, VMI
     if not isinstance(kind, str) or not isinstance(version, str):
         missing = "kind" if not isinstance(kind, str) else "apiVersion"
         raise CliError(
@@ -181,42 +181,24 @@ def _classify(source: str, document: Document) -> Manifest | LeftOut:
     for key in ("metadata", "spec"):
         if key in value and value[key] is not None and not isinstance(value[key], dict):
             raise CliError("must be an object", source=source, field=key)
-    vmi = instance_of(source, value) if kind == VM else value
+    vmi = _instance_of(source, value) if kind == VM else value
     return Manifest(source, value, vmi, tuple(document.duplicates))
 
 
-_EXAMPLE = {"kind": VMI, "apiVersion": f"{API_GROUP}/v1"}
+_EXAMPLE = {"kind": VMI, "apiVersion": API_VERSION}
 
 
 def _check_version(source: str, version: str) -> None:
     name = version.partition("/")[2]
     if name not in ("v1", "v1alpha3"):
-        raise CliError(f"{version} is not known: write {API_GROUP}/v1", source=source, field="apiVersion")
+        raise CliError(f"{version} is not known: write {API_VERSION}", source=source, field="apiVersion")
 
 
-def instance_of(source: str, vm: dict[str, Any]) -> dict[str, Any]:
-    """The instance that a VirtualMachine's template makes: the template's metadata and spec with the
-    machine's own name and namespace (`pkg/virt-controller/watch/vm/vm.go:1868`).
-
-    Raises:
-        CliError: there is no template, or it is no object.
-    """
-    spec = vm.get("spec") or {}
-    template = spec.get("template")
-    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
-        raise CliError("must be an object with a spec: the instance to run", source=source, field=TEMPLATE)
-    metadata = template.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise CliError("must be an object", source=source, field=f"{TEMPLATE}.metadata")
-    own = vm.get("metadata") or {}
-    kept = {key: value for key, value in metadata.items() if key not in ("name", "namespace", "generateName")}
-    names = {key: own[key] for key in ("name", "namespace") if key in own}
-    return {
-        "apiVersion": f"{API_GROUP}/v1",
-        "kind": VMI,
-        "metadata": {**names, **kept},
-        "spec": template["spec"],
-    }
+def _instance_of(source: str, vm: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return instance_of(vm)
+    except FieldError as error:
+        raise CliError(error.message, source=source, field=error.field) from None
 
 
 def _text(document: dict[str, Any], key: str) -> str:

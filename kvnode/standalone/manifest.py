@@ -13,12 +13,12 @@ from typing import Any
 from kvnode.api.errors import FieldError
 from kvnode.spec.config import ClusterConfig
 from kvnode.spec.defaults import apply_defaults
+from kvnode.spec.machine import API_VERSION, INSTANCE, MACHINE, TEMPLATE, instance_of
 from kvnode.spec.validation import validate
 from kvnode.standalone.errors import StandaloneError
 from kvnode.standalone.model import StartOptions
 
-_INSTANCE, _MACHINE = "VirtualMachineInstance", "VirtualMachine"
-_VERSIONS = ("kubevirt.io/v1", "kubevirt.io/v1alpha3")
+_VERSIONS = (API_VERSION, "kubevirt.io/v1alpha3")
 # Names become parts of file names and of the domain's name, so they are checked before anything else is done.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST_NAME = 180
@@ -97,14 +97,14 @@ def _instance(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     kind, version = manifest.get("kind"), manifest.get("apiVersion")
     if version not in _VERSIONS:
         raise StandaloneError(f"must be {_VERSIONS[0]}", field="apiVersion")
-    if kind == _INSTANCE:
+    if kind == INSTANCE:
         vmi = copy.deepcopy(dict(manifest))
         prefix = ""
-    elif kind == _MACHINE:
+    elif kind == MACHINE:
         vmi = _from_template(manifest)
-        prefix = "spec.template."
+        prefix = f"{TEMPLATE}."
     else:
-        raise StandaloneError(f"must be {_INSTANCE} or {_MACHINE}", field="kind")
+        raise StandaloneError(f"must be {INSTANCE} or {MACHINE}", field="kind")
     if not isinstance(vmi.get("spec"), dict):
         raise StandaloneError("must be an object", field=f"{prefix}spec")
     vmi.pop("status", None)
@@ -112,26 +112,14 @@ def _instance(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _from_template(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the VMI of a VirtualMachine's template, named as the VirtualMachine is."""
-    spec = machine.get("spec")
-    template = spec.get("template") if isinstance(spec, Mapping) else None
-    if not isinstance(spec, Mapping) or not isinstance(template, Mapping):
-        raise StandaloneError("must be an object: the template of the VM", field="spec.template")
+    try:
+        vmi = instance_of(machine)
+    except FieldError as error:
+        raise StandaloneError(error.message, field=error.field) from None
     for key in ("instancetype", "preference", "dataVolumeTemplates"):
-        if spec.get(key):
+        if machine["spec"].get(key):
             raise StandaloneError("is not supported in standalone mode", field=f"spec.{key}")
-    metadata = copy.deepcopy(dict(template.get("metadata") or {}))
-    own = machine.get("metadata")
-    if isinstance(own, Mapping):
-        for key in ("name", "namespace"):
-            if own.get(key) is not None:
-                metadata[key] = own[key]
-    return {
-        "apiVersion": machine["apiVersion"],
-        "kind": _INSTANCE,
-        "metadata": metadata,
-        "spec": copy.deepcopy(template.get("spec")),
-    }
+    return vmi
 
 
 def _name(vmi: dict[str, Any], options: StartOptions) -> None:

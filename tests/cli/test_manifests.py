@@ -111,7 +111,7 @@ def test_an_instance_without_a_type_is_taken(parse: Any) -> None:
         (VMI.replace("{name: one}", "5"), "vm.yaml: metadata: must be an object"),
         (
             VM.partition("spec:\n")[0],
-            "vm.yaml: spec.template: must be an object with a spec: the instance to run",
+            "vm.yaml: spec.template: must be an object: the instance to run",
         ),
         (
             VM.replace("{name: ignored", "[{name: ignored").replace("b}}", "b}}]"),
