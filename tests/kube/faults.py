@@ -56,6 +56,8 @@ class FaultyServer:
         self.faults: list[Fault] = []
         self.requests: list[str] = []
         """``METHOD path?query`` of every request, in order."""
+        self.times: list[float] = []
+        """When each of them came, by the loop's clock."""
         self.tokens: list[str] = []
         """Authorization of every request, in order."""
         self.url = ""
@@ -116,6 +118,7 @@ class FaultyServer:
                 return self._dropped(transport)
             line = f"{request.method} {request.raw_path}"
             self.requests.append(line)
+            self.times.append(asyncio.get_running_loop().time())
             self.tokens.append(request.headers.get("Authorization", ""))
             fault = self._fault(line)
             if fault.delay:
@@ -143,7 +146,7 @@ class FaultyServer:
         assert self._session is not None
         headers = {
             name: request.headers[name]
-            for name in ("Content-Type", "Accept", "User-Agent")
+            for name in ("Content-Type", "Accept", "Accept-Encoding", "User-Agent")
             if name in request.headers
         }
         url = self._cluster.server + request.raw_path

@@ -44,18 +44,23 @@ def virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return run
 
 
-def real_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+def real_time(test: Callable[..., Awaitable[None]], limit: float = LIMIT) -> Callable[..., None]:
     """Run a test in an ordinary loop, for a minute at most."""
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         async def limited() -> None:
-            async with asyncio.timeout(LIMIT):
+            async with asyncio.timeout(limit):
                 await test(*args, **kwargs)
 
         asyncio.run(limited())
 
     return run
+
+
+def minutes(count: float) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Run a test in an ordinary loop, for so many minutes at most."""
+    return functools.partial(real_time, limit=60 * count)
 
 
 async def settle(turns: int = 20) -> None:

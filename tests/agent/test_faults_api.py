@@ -1,0 +1,185 @@
+"""The API server fails the agent in every way; guests are not hurt, and all is well when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import orjson
+import pytest
+
+from kvnode.agent.heartbeat import SCHEDULABLE
+from kvnode.kube.client import PatchType
+from kvnode.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
+from tests.agent.lab import called, lab, unhurt, until
+from tests.agent.test_main import configuration
+from tests.cluster.cluster import Cluster
+from tests.kube.faults import Fault
+from tests.kube.loops import minutes, real_time
+
+__all__ = ["configuration"]
+
+pytestmark = pytest.mark.cluster
+
+STATUS_WRITE = r"PATCH /apis/kubevirt.io/v1/namespaces/[^/]+/virtualmachineinstances/testvmi"
+WATCH = r"virtualmachineinstances\?.*watch=true"
+
+
+def refusal(code: int, reason: str, **details: object) -> bytes:
+    """A Status."""
+    about = {"kind": "Status", "status": "Failure", "message": "played", "details": details}
+    return orjson.dumps({**about, "code": code, "reason": reason})
+
+
+@minutes(4)
+async def test_a_minute_without_it(control_plane: Cluster, namespace: str) -> None:
+    """What happened meanwhile is written, told and done when it is back, whatever it was."""
+    async with lab(control_plane, namespace) as node, node.process() as process:
+        stays, goes = await node.run("stays"), await node.run("goes")
+        node.server.up = False
+        node.server.cut()
+        await stays.become("Paused", "User")
+        await node.remove("goes")
+        comes = await node.launch("comes")
+        await asyncio.sleep(60)
+        assert process.returncode is None
+        assert unhurt([stays, goes, comes]), "while nobody could say that a VMI is gone"
+        assert node.history.phases("stays") == ["Scheduled", "Running"]
+        node.server.up = True
+
+        async def paused() -> bool:
+            conditions = (await node.get("stays"))["status"].get("conditions") or ()
+            return any(one["type"] == "Paused" and one["status"] == "True" for one in conditions)
+
+        async with asyncio.timeout(90):
+            while not await paused():
+                await asyncio.sleep(0.1)
+        await called(goes, "kill", 60)
+        await called(comes, "sync", 60)
+        assert unhurt([stays, comes])
+        assert node.history.phases("stays") == ["Scheduled", "Running"]
+        assert (await node.client.get(NODES, node.name))["metadata"]["labels"][SCHEDULABLE] == "true"
+
+
+@pytest.mark.parametrize("kind", ["answer", "event"])
+@real_time
+async def test_a_place_in_the_watch_that_is_gone(control_plane: Cluster, namespace: str, kind: str) -> None:
+    gone = refusal(410, "Expired")
+    async with lab(control_plane, namespace) as node, node.agent():
+        stays, goes = await node.run("stays"), await node.run("goes")
+        node.server.up = False
+        node.server.cut()
+        await node.remove("goes")
+        if kind == "answer":
+            node.server.faults.append(Fault(WATCH, status=410, body=gone))
+        else:
+            line = orjson.dumps({"type": "ERROR", "object": orjson.loads(gone)}) + b"\n"
+            node.server.faults.append(Fault(WATCH, status=200, body=line))
+        node.server.up = True
+        await called(goes, "kill")
+        await stays.become("Shutoff", "Shutdown")
+        await node.until("Succeeded", "stays")
+        assert node.history.phases("stays") == ["Scheduled", "Running", "Succeeded"]
+        assert not {"kill", "shutdown"} & set(stays.calls)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(STATUS_WRITE, times=6, status=409, body=refusal(409, "Conflict")),
+        Fault(STATUS_WRITE, times=6, status=403, body=refusal(403, "Forbidden")),
+        Fault(STATUS_WRITE, times=6, status=422, body=refusal(422, "Invalid")),
+        Fault(STATUS_WRITE, times=6, status=500, body=refusal(500, "InternalError")),
+        Fault(STATUS_WRITE, times=3, status=429, headers={"Retry-After": "1"}),
+        Fault(STATUS_WRITE, times=4, drop=True),
+        Fault(STATUS_WRITE, drop=True, after=True),
+        Fault(STATUS_WRITE, times=2, delay=0.7),
+        Fault(STATUS_WRITE, times=2, silence=True),
+    ],
+    ids=["409", "403", "422", "500", "429", "dropped", "answer lost", "slow", "silent"],
+)
+@real_time
+async def test_status_writes_that_fail(control_plane: Cluster, namespace: str, fault: Fault) -> None:
+    fault = Fault(**vars(fault))  # it counts down
+    async with lab(control_plane, namespace) as node, node.agent(timeout=2.0):
+        remote = await node.launch()
+        await called(remote, "sync")
+        node.server.faults.append(fault)
+        await remote.become("Running", "Unknown")
+        await node.until("Running")
+        await remote.become("Paused", "User")
+        await until(lambda: b"Paused" in orjson.dumps(node.history.versions[-1]["status"]))
+        assert fault.times == 0
+        assert unhurt([remote])
+        assert node.history.phases() == ["Scheduled", "Running"]
+        assert all(one == "sync" for one in remote.calls)
+
+
+@real_time
+async def test_a_server_that_asks_for_patience_gets_it(control_plane: Cluster, namespace: str) -> None:
+    async with lab(control_plane, namespace) as node, node.agent():
+        remote = await node.launch()
+        await called(remote, "sync")
+        node.server.faults.append(Fault(STATUS_WRITE, times=2, status=429, headers={"Retry-After": "2"}))
+        await remote.become("Running", "Unknown")
+        await node.until("Running")
+        times = [
+            at
+            for line, at in zip(node.server.requests, node.server.times, strict=True)
+            if re.match(STATUS_WRITE, line)
+        ]
+        first, second, third = times[-3:]
+        assert min(second - first, third - second) >= 2
+
+
+@real_time
+async def test_a_404_that_does_not_name_the_vmi_ends_no_guest(control_plane: Cluster, namespace: str) -> None:
+    """As a server gives one that just started, or a proxy before it."""
+    one = rf"GET /apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachineinstances/testvmi"
+    async with lab(control_plane, namespace) as node, node.agent():
+        remote = await node.run()
+        fault = Fault(one, times=1000, status=404, body=b"404 page not found\n")
+        node.server.faults.append(fault)
+        unlabel = {"metadata": {"labels": {"kubevirt.io/nodeName": None}}}
+        await node.client.patch(VIRTUAL_MACHINE_INSTANCES, "testvmi", namespace, unlabel, PatchType.MERGE)
+        await until(lambda: fault.times < 995)
+        assert unhurt([remote])
+        fault.times = 0
+        await remote.become("Paused", "User")
+        await until(lambda: node.server.count(one) > 8)
+        assert unhurt([remote]), "its object is there, though the watch says that it is not"
+        await node.remove()
+        await remote.become("Running", "Unknown")
+        await called(remote, "kill")
+
+
+@minutes(3)
+async def test_a_flood_of_vmis_stays_within_the_rate(control_plane: Cluster, namespace: str) -> None:
+    """50 requests a second and a burst of 100, and each VMI's status gets its turn."""
+    count = 200
+    async with lab(control_plane, namespace) as node:
+        # Labelled at once, and of no use to anybody: no launcher is there.
+        for number in range(count):
+            labels = {"kubevirt.io/nodeName": node.name}
+            obj = {
+                "apiVersion": "kubevirt.io/v1",
+                "kind": "VirtualMachineInstance",
+                "metadata": {"name": f"v{number}", "namespace": namespace, "labels": labels},
+                "spec": {"domain": {"devices": {}}},
+                "status": {"phase": "Running", "nodeName": node.name},
+            }
+            await node.client.create(VIRTUAL_MACHINE_INSTANCES, obj)
+        async with node.process():
+
+            async def failed() -> bool:
+                found = await node.client.list_all(VIRTUAL_MACHINE_INSTANCES, namespace)
+                return sum(one["status"].get("phase") == "Failed" for one in found) == count
+
+            async with asyncio.timeout(150):
+                while not await failed():
+                    await asyncio.sleep(0.5)
+        assert len(node.server.times) > count
+        slack = 25  # what was let through and came late
+        for index, at in enumerate(node.server.times):
+            within = sum(1 for later in node.server.times[index:] if later - at <= 1.0)
+            assert within <= 100 + 50 + slack
