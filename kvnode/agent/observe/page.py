@@ -94,11 +94,10 @@ def _machine(one: Seen, now: float, is_open: bool) -> str:
     short = report is not None and report.overhead_used >= AGAIN * report.overhead_requested
     phase, state = escape(one.phase or "Unknown"), escape(one.state or "none")
     tone = {"Running": "good", "Failed": "over"}.get(one.phase, "soft")
-    if report is None or one.memory is None:
-        within = "<p>The memory of its processes has not been measured yet.</p>"
-    else:
-        age = max(now - one.memory.when, 0.0)
-        within = f"{_processes(report)}<p>Domain: {state}. Memory measured {age:.0f} s ago.</p>"
+    told = "The memory of its processes has not been measured yet."
+    if one.memory is not None:
+        told = f"Memory measured {max(now - one.memory.when, 0.0):.0f} s ago."
+    within = f"{_processes(report) if report else ''}<p>Domain: {state}. {told}</p>"
     shown = " open" if is_open or short else ""
     return (
         f"<details{shown}><summary><b>{escape(one.key)}</b>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 STYLE = r"""
 :root{color-scheme:light dark;--text:#1b1f24;--soft:#59636e;--line:#d8dee4;--page:#f6f8fa;--card:#fff;--track:#e7ebef;
---fill:#2f6fde;--guest:#0f8a6d;--near:#b06a00;--over:#c4281c;--good:#1a7f4b;--link:#0a58c2}
+--fill:#2f6fde;--guest:#0f8a6d;--near:#935600;--over:#c4281c;--good:#1a7f4b;--link:#0a58c2}
 @media(prefers-color-scheme:dark){:root{--text:#e6eaef;--soft:#9aa5b1;--line:#30363d;--page:#0f1318;--card:#171c22;
 --track:#2a313a;--fill:#5b9bff;--guest:#35bd98;--near:#e0a13a;--over:#ff7468;--good:#4cc38a;--link:#7db2ff}}
 *{box-sizing:border-box}
@@ -15,7 +15,7 @@ h1{font-size:1.5rem;margin:0}h2{font-size:1.05rem;margin:1.75rem 0 .6rem}
 a{color:var(--link)}:focus-visible{outline:2px solid var(--link);outline-offset:2px;border-radius:4px}
 .soft{color:var(--soft)}.push{margin-left:auto}
 .pill{display:inline-block;padding:.05rem .6rem;border-radius:1rem;border:1px solid currentColor;font-size:.8rem;
-font-weight:600;white-space:nowrap}
+font-weight:600;white-space:nowrap;max-width:100%;overflow:hidden;text-overflow:ellipsis;vertical-align:bottom}
 .good{color:var(--good)}.near{color:var(--near)}.over{color:var(--over)}
 .note{border:1px solid var(--line);border-left:4px solid var(--near);background:var(--card);border-radius:8px;
 padding:.6rem 1rem;margin:1rem 0}.note ul{margin:.25rem 0;padding-left:1.25rem}
@@ -42,7 +42,9 @@ td.number .over{margin-right:.6rem;font-size:.92em}td .bar{margin:0}tr.sum th,tr
 border-top:1px solid var(--line);overflow-wrap:anywhere}
 .events li:first-child{border-top:0}.events time{color:var(--soft);font-variant-numeric:tabular-nums;margin-right:.6rem}
 footer{max-width:72rem;margin:1.5rem auto 2rem;padding:0 1.25rem;color:var(--soft);font-size:.85rem}
-@media(max-width:46rem){summary{grid-template-columns:1fr auto}.figure{grid-column:1/-1}.figure .soft{display:inline}td.wide{display:none}
+@media(max-width:46rem){summary{grid-template-columns:minmax(0,1fr) auto}
+.figure{grid-column:1/-1}.figure .soft{display:inline}
+td.wide{display:none}
 .push{margin:0}}
 @media(forced-colors:active){.bar{border:1px solid CanvasText;forced-color-adjust:none}}
 """
