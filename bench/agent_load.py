@@ -1,0 +1,411 @@
+"""Many VMIs on one node: ``python -m bench.agent_load --vmis 200`` (root).
+
+A control plane is brought up for it. `kvnode agent` runs in a process of its own, as it does in its pod; launchers are
+stood in for (`tests.agent.podded`), kubelet's device manager too. Printed as a table: what was measured, the
+limit, and whether it holds; exit code 1 when one does not. Processor time is the agent's own, so that a machine that
+others use too changes it little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from kvnode.kube.client import Client, PatchType
+from kvnode.kube.objects import Object
+from kvnode.kube.resources import KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES
+from kvnode.kube.watch import watch
+from tests.agent.kubelet import Kubelet
+from tests.cluster.cluster import Cluster, up
+from tests.cluster.fixtures import make_namespace
+from tests.kube.support import client_of
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULT = ROOT / "build" / "bench" / "agent.json"
+NODE, OTHER = "bench-node", "other-node"
+SIDE_BY_SIDE = 16
+"""Creations under way at once."""
+TICK = os.sysconf("SC_CLK_TCK")
+MIB = 1 << 20
+SPEC = {
+    "domain": {"devices": {"autoattachPodInterface": False}, "resources": {"requests": {"memory": "64Mi"}}},
+    "terminationGracePeriodSeconds": 0,
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row."""
+
+    name: str
+    value: float
+    unit: str
+    limit: float | None
+    """The value must be below it; none: it is told, not judged."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is within its limit."""
+        return self.limit is None or self.value < self.limit
+
+    def cells(self) -> list[str]:
+        """As text: what, how much, at most how much."""
+        limit = "" if self.limit is None else f"{self.limit:g} {self.unit}"
+        return [self.name, f"{self.value:.3g} {self.unit}", limit]
+
+
+class AgentProcess:
+    """`kvnode agent`, and what the kernel says of it (proc(5))."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._cluster, self._folder = cluster, folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    def start(self) -> None:
+        """Start it; it is not ready yet."""
+        self.port = self.port or free_port()
+        folder = self._folder
+        command = [sys.executable, "-m", "kvnode.cli", "agent", "--node-name", NODE, "--host", "127.0.0.1"]
+        command += ["--kubeconfig", str(self._cluster.kubeconfig), "--port", str(self.port)]
+        command += ["--pods", str(folder / "p"), "--private", str(folder / "private")]
+        command += ["--capabilities", str(folder / "none"), "--device-plugins", str(folder / "d")]
+        with (folder / "agent.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stderr=log, cwd=ROOT)
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End it and wait for its end."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(number)
+            process.wait()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    def cpu(self) -> float:
+        """Seconds of a processor so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+    def memory(self, field: str = "VmRSS") -> float:
+        """Resident size, MiB; ``VmHWM``: at its largest."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """What it answers over HTTP; 0 when it does not."""
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(f"http://127.0.0.1:{self.port}{path}") as answer,
+            ):
+                return answer.status, await answer.text()
+        except aiohttp.ClientError:
+            return 0, ""
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    import socket  # noqa: PLC0415
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Node:
+    """The node with its VMIs and launchers."""
+
+    def __init__(self, cluster: Cluster, client: Client, folder: Path, count: int) -> None:
+        self.client, self.folder, self.count = client, folder, count
+        self.namespace = make_namespace(cluster)
+        self.agent = AgentProcess(cluster, folder)
+
+    async def fill(self) -> None:
+        """Create the VMIs, handed over to the node, with the folders of their pods."""
+        made = await in_turns(range(self.count), lambda number: self._vmi(f"vm-{number}", NODE))
+        about = [
+            {**{k: one["metadata"][k] for k in ("namespace", "name", "uid")}, "pod": f"pod-{name_of(one)}"}
+            for one in made
+        ]
+        for one in about:
+            (self.folder / "p" / one["pod"] / "volumes/kubernetes.io~empty-dir/sockets").mkdir(parents=True)
+        (self.folder / "launchers.json").write_text(json.dumps(about))
+
+    async def _vmi(self, name: str, node: str) -> Object:
+        obj = {
+            "apiVersion": "kubevirt.io/v1",
+            "kind": "VirtualMachineInstance",
+            "metadata": {
+                "name": name,
+                "namespace": self.namespace,
+                "labels": {"kubevirt.io/nodeName": node},
+            },
+            "spec": SPEC,
+        }
+        await self.client.create(VIRTUAL_MACHINE_INSTANCES, obj)
+        status = {"phase": "Scheduled", "nodeName": node, "activePods": {f"pod-{name}": node}}
+        return await self.client.patch(
+            VIRTUAL_MACHINE_INSTANCES, name, self.namespace, {"status": status}, PatchType.MERGE
+        )
+
+    async def add_others(self, count: int) -> None:
+        """Create VMIs of another node."""
+        await in_turns(range(count), lambda number: self._vmi(f"other-{number}", OTHER))
+
+    async def all_run(self) -> bool:
+        """Whether all VMIs of the node say Running."""
+        found = await self.instances()
+        return len([one for one in found if one["status"].get("phase") == "Running"]) == self.count
+
+    async def instances(self) -> list[Object]:
+        """The node's VMIs."""
+        return await self.client.list_all(
+            VIRTUAL_MACHINE_INSTANCES, self.namespace, label_selector=f"kubevirt.io/nodeName={NODE}"
+        )
+
+    def syncs(self) -> list[tuple[str, int]]:
+        """All Syncs so far: name of the VMI and CLOCK_MONOTONIC."""
+        path = self.folder / "syncs"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(name, int(when)) for name, when in (line.split() for line in lines)]
+
+
+def name_of(obj: Object) -> str:
+    """An object's name."""
+    return str(obj["metadata"]["name"])
+
+
+async def in_turns(numbers: range, make: Callable[[int], Awaitable[Object]]) -> list[Object]:
+    """Make objects, some side by side."""
+    turns = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def one(number: int) -> Object:
+        async with turns:
+            return await make(number)
+
+    return list(await asyncio.gather(*(one(number) for number in numbers)))
+
+
+async def until(check: Callable[[], Awaitable[bool]], seconds: float, pause: float = 0.05) -> None:
+    """Ask until it is so; raises TimeoutError."""
+    async with asyncio.timeout(seconds):
+        while not await check():
+            await asyncio.sleep(pause)
+
+
+@contextmanager
+def launchers(folder: Path) -> Iterator[None]:
+    """All launchers, in processes of their own."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.agent.podded", str(folder)], cwd=ROOT)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def measure(cluster: Cluster, count: int, others: int, rest: float) -> list[Figure]:
+    """All figures."""
+    folder = Path(tempfile.mkdtemp(prefix="kv"))
+    kubelet = Kubelet(folder / "d")
+    async with client_of(cluster) as client:
+        await use_emulation(client)
+        node = Node(cluster, client, folder, count)
+        await kubelet.start()
+        try:
+            await node.fill()
+            with launchers(folder):
+                say("launchers start")
+                await until(lambda: _sockets(folder, count), 120)
+                return await _measure(node, others, rest)
+        finally:
+            node.agent.stop()
+            await kubelet.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _sockets(folder: Path, count: int) -> bool:
+    return len(list((folder / "p").glob("*/volumes/kubernetes.io~empty-dir/sockets/launcher-sock"))) == count
+
+
+async def _measure(node: Node, others: int, rest: float) -> list[Figure]:
+    agent = node.agent
+    figures: list[Figure] = []
+
+    def add(name: str, value: float, unit: str, limit: float | None = None) -> None:
+        figures.append(Figure(name, value, unit, limit))
+        say(" | ".join(figures[-1].cells()))
+
+    began = time.monotonic()
+    agent.start()
+    await until(node.all_run, 240, 0.5)
+    add(f"{node.count} VMIs from Scheduled to Running", time.monotonic() - began, "s")
+    await asyncio.sleep(20)
+    add("processor time at rest", await share_of_a_core(agent, rest), "% of a core", 1.0)
+    times = await delays(node, 400)
+    for percent, limit in ((50, None), (99, 50.0)):
+        add(f"watch event to Sync, p{percent}", nearest(times, percent), "ms", limit)
+    add("resident", agent.memory(), "MiB", 120.0)
+    for number, how in ((signal.SIGTERM, "restart"), (signal.SIGKILL, "restart after a kill")):
+        seconds, writes = await restart(node, number)
+        add(f"{how}, until all are looked after", seconds, "s", 5.0)
+        add(f"{how}, statuses written", writes, "", 0.5)
+    await asyncio.sleep(20)
+    before = agent.memory()
+    used, then = agent.cpu(), time.monotonic()
+    await node.add_others(others)
+    share = 100 * (agent.cpu() - used) / (time.monotonic() - then)
+    add(f"while {others} VMIs of others are made", share, "% of a core")
+    share = await share_of_a_core(agent, rest)
+    add(f"processor time at rest beside {others} VMIs of others", share, "% of a core", 1.0)
+    add("growth by them", agent.memory() - before, "MiB", 2.0)
+    await agent.get("/metrics")
+    used, then = agent.cpu(), time.monotonic()
+    status, text = await agent.get("/metrics")
+    add("a scrape of the metrics", time.monotonic() - then, "s", 10.0 if status == 200 else 0.0)
+    add("a scrape, processor time", agent.cpu() - used, "s")
+    add("a scrape, size", len(text) / MIB, "MiB")
+    add("resident at its largest", agent.memory("VmHWM"), "MiB", 120.0)
+    return figures
+
+
+async def share_of_a_core(agent: AgentProcess, seconds: float) -> float:
+    """Percent of a core that it takes while nothing happens."""
+    before, then = agent.cpu(), time.monotonic()
+    await asyncio.sleep(seconds)
+    return 100 * (agent.cpu() - before) / (time.monotonic() - then)
+
+
+async def delays(node: Node, count: int) -> list[float]:
+    """Milliseconds from a second watcher's sight of a change to the Sync that it brings, one change at a time."""
+    seen: dict[tuple[str, str], int] = {}
+    version = (await node.client.get(VIRTUAL_MACHINE_INSTANCES, "vm-0", node.namespace))["metadata"][
+        "resourceVersion"
+    ]
+
+    async def look() -> None:
+        async for event in watch(
+            node.client,
+            VIRTUAL_MACHINE_INSTANCES,
+            version,
+            label_selector=f"kubevirt.io/nodeName={NODE}",
+            seconds=900,
+        ):
+            note = (event.object["metadata"].get("annotations") or {}).get("bench")
+            if note:
+                seen.setdefault((name_of(event.object), note), time.monotonic_ns())
+
+    looking = asyncio.ensure_future(look())
+    await asyncio.sleep(0.5)
+    start = len(node.syncs())
+    asked: list[tuple[str, str]] = []
+    for number in range(count):
+        name, note = f"vm-{number % node.count}", str(number)
+        patch = {"metadata": {"annotations": {"bench": note}}}
+        await node.client.patch(VIRTUAL_MACHINE_INSTANCES, name, node.namespace, patch, PatchType.MERGE)
+        asked.append((name, note))
+        await asyncio.sleep(0.15)
+    await asyncio.sleep(1)
+    looking.cancel()
+    later = node.syncs()[start:]
+    found = []
+    for one in asked:
+        # A Sync may come a moment before the second watcher has seen the change: it is slower than the agent then.
+        after = [when for name, when in later if name == one[0] and when > seen[one] - 20_000_000]
+        found.append((min(after) - seen[one]) / 1e6)
+    return found
+
+
+def nearest(values: list[float], percent: int) -> float:
+    """A percentile."""
+    return sorted(values)[min(len(values) * percent // 100, len(values) - 1)]
+
+
+async def restart(node: Node, number: signal.Signals) -> tuple[float, int]:
+    """Seconds from the start of a new agent until it is ready and each launcher had a Sync, and VMIs it wrote."""
+    before = {name_of(one): one["metadata"]["resourceVersion"] for one in await node.instances()}
+    node.agent.stop(number)
+    start = len(node.syncs())
+    then = time.monotonic()
+    node.agent.start()
+
+    async def looked_after() -> bool:
+        return len({name for name, _ in node.syncs()[start:]}) == node.count
+
+    await until(looked_after, 60)
+    last = max(when for _, when in node.syncs()[start:]) / 1e9
+    await until(lambda: _ready(node.agent), 60)
+    await asyncio.sleep(3)
+    after = {name_of(one): one["metadata"]["resourceVersion"] for one in await node.instances()}
+    return last - then, sum(before[name] != version for name, version in after.items())
+
+
+async def _ready(agent: AgentProcess) -> bool:
+    return (await agent.get("/readyz"))[0] == 200
+
+
+async def use_emulation(client: Client) -> None:
+    """Let the cluster's nodes do without KVM."""
+    settings = {"developerConfiguration": {"useEmulation": True, "featureGates": ["ImageVolume"]}}
+    kubevirt: dict[str, Any] = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "KubeVirt",
+        "metadata": {"name": "kubevirt", "namespace": "default"},
+        "spec": {"configuration": settings},
+    }
+    await client.create(KUBEVIRTS, kubevirt)
+
+
+def say(line: str) -> None:
+    """Tell whoever waits."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Run from the command line; the answer is its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bench.agent_load", description=__doc__)
+    parser.add_argument("--vmis", type=int, default=200)
+    parser.add_argument("--others", type=int, default=2000, help="VMIs of another node (2000)")
+    parser.add_argument("--rest", type=float, default=120.0, help="seconds at rest (120)")
+    options = parser.parse_args()
+    cluster = up(say)
+    try:
+        figures = asyncio.run(measure(cluster, options.vmis, options.others, options.rest))
+    finally:
+        cluster.down()
+    rows = [one.cells() for one in figures]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for figure, row in zip(figures, rows, strict=True):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(line + ("" if figure.holds else "  TOO MUCH"))
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(
+        json.dumps({"vmis": options.vmis, "others": options.others, "rows": rows}, indent=2) + "\n"
+    )
+    return 0 if all(figure.holds for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
