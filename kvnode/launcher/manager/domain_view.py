@@ -8,7 +8,7 @@ import libvirt
 
 from kvnode.launcher.manager.errors import is_not_found
 from kvnode.launcher.manager.host import Host
-from kvnode.launcher.manager.states import reason_name, state_name
+from kvnode.launcher.manager.states import state_name, told_reason
 from kvnode.virt.domain_json import make_status, new_domain, read_spec
 
 
@@ -31,6 +31,8 @@ def read_domain(host: Host) -> dict[str, Any] | None:
         host.options.namespace,
         host.options.name,
         spec=spec,
-        status=make_status(Status=state_name(state), Reason=reason_name(state, reason)),
+        status=make_status(
+            Status=state_name(state), Reason=told_reason(state, reason, has_run=host.has_run())
+        ),
         metadata=host.metadata.snapshot(),
     )

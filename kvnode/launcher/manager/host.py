@@ -36,6 +36,9 @@ class Host:
         self.paused: set[str] = set()
         """UIDs of VMIs whose guest is paused because somebody wants it so."""
 
+        self.has_run: Callable[[], bool] = lambda: True
+        """Whether the guest has been seen to run."""
+
         self.call_seconds = CALL_SECONDS
         self._threads = ThreadPoolExecutor(4, "libvirt-call")
         # A guest whose agent hangs must not keep libvirt's other calls waiting.

@@ -35,7 +35,9 @@ class Lifecycle:
         self._time = GuestTime(host)
         self._pressing: asyncio.Task[None] | None = None
         self.deleted = False
-        """The domain was there and was undefined: this launcher's work is done."""
+        """The domain was undefined after it had run: this launcher's work is done. One that never came to run is
+        deleted by agents too (``pkg/virt-handler/vm.go:1519``), and then defined and started anew.
+        """
 
     async def pause(self, vmi: Instance) -> None:
         """Suspend the guest if it runs; it stays so until it is resumed by request."""
@@ -156,7 +158,7 @@ class Lifecycle:
             return True
 
         if await self._host.call(undefine):
-            self.deleted = True
+            self.deleted = self._host.has_run()
             logger.info("undefined the domain")
 
 

@@ -9,7 +9,6 @@ from kvnode.launcher.context import architecture_of
 from kvnode.launcher.manager import hardware
 from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.manager.domain_view import read_domain
-from kvnode.launcher.manager.errors import ManagerError
 from kvnode.launcher.manager.freeze import Freezer
 from kvnode.launcher.manager.guest_agent import GuestAgent
 from kvnode.launcher.manager.host import Host
@@ -63,6 +62,7 @@ class Manager(Unsupported):
         self._dumper = MemoryDumper(self.host)
         self._sync = Synchronizer(self.host, self._statistics, steps or Steps(), network)
         self._vmi: Instance | None = None
+        self._unfinished: tuple[Instance, VirtualMachineOptions | None, Sequence[Json]] | None = None
 
     async def close(self) -> None:
         """End what runs in the background. The guest is left alone."""
@@ -81,16 +81,25 @@ class Manager(Unsupported):
     async def sync(
         self, vmi: Instance, options: VirtualMachineOptions | None, plugins: Sequence[Json]
     ) -> None:
-        """Make the domain what the VMI says; refused once the domain was deleted."""
+        """Make the domain what the VMI says; no other is defined once one that had run was deleted."""
 
         async def work() -> None:
-            if self._lifecycle.deleted:
-                raise ManagerError("the domain was deleted; this launcher defines no other")
-            await self._sync.sync(vmi, options, plugins)
+            self._unfinished = vmi, options, plugins
+            await self._sync.sync(vmi, options, plugins, may_define=not self._lifecycle.deleted)
             self._guest_agent.probes_paused = vmi.annotations.get(_PAUSE_PROBES) in _TRUE
-            self._vmi = vmi
+            self._vmi, self._unfinished = vmi, None
 
         await self._changing(vmi, work)
+
+    async def start_again(self) -> None:
+        """Do the last Sync once more if it failed and the guest has never run: libvirt's daemon died over it.
+
+        Raises what :meth:`sync` raises; the next Sync tries again.
+        """
+        if self._unfinished is None or self.host.has_run():
+            return
+        self._sync.start_lost = True
+        await self.sync(*self._unfinished)
 
     async def pause(self, vmi: Instance) -> None:
         """Suspend the guest."""

@@ -48,6 +48,9 @@ _REASONS = {
     6: (_UNKNOWN, "Panicked"),
 }
 
+# VIR_DOMAIN_SHUTOFF with VIR_DOMAIN_SHUTOFF_DAEMON.
+_LOST = (5, 8)
+
 #: Paused for one of these, a guest is well (``pkg/virt-launcher/virtwrap/manager.go:isPausedButHealthy``).
 HEALTHY_PAUSES = frozenset(
     (
@@ -75,3 +78,14 @@ def reason_name(state: int, reason: int) -> str:
     if names is None:
         return _UNKNOWN
     return names[reason] if 0 <= reason < len(names) else ""
+
+
+def told_reason(state: int, reason: int, *, has_run: bool) -> str:
+    """The reason as agents are told it: :func:`reason_name`, but for a guest whose QEMU died while libvirt's daemon
+    was away. KubeVirt has no name for that (``pkg/virt-launcher/virtwrap/util/libvirt_helper.go:63``), and a guest
+    that is off for a nameless reason keeps its phase: it would count as running. It crashed; one that had not been
+    started yet failed to start, and is started again.
+    """
+    if (state, reason) == _LOST:
+        return "Crashed" if has_run else "Failed"
+    return reason_name(state, reason)

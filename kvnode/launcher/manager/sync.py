@@ -15,7 +15,7 @@ from kvnode.converter import convert
 from kvnode.launcher.context import ContextBuilder
 from kvnode.launcher.log import logger
 from kvnode.launcher.manager import disks, growth, hardware, image_volumes, interfaces, ports
-from kvnode.launcher.manager.errors import NotSupportedError
+from kvnode.launcher.manager.errors import ManagerError, NotSupportedError
 from kvnode.launcher.manager.host import Host
 from kvnode.launcher.manager.instance import Instance
 from kvnode.launcher.manager.statistics import Statistics
@@ -25,6 +25,7 @@ from kvnode.launcher.network import PodNetwork
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions
 from kvnode.virt.adapt import adapt
 
+_STARTING = (libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_STARTING_UP)
 _DOWN = (libvirt.VIR_DOMAIN_NOSTATE, libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_CRASHED)
 _SIDECARS = "hooks.kubevirt.io/hookSidecars"
 _INACTIVE = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
@@ -44,9 +45,16 @@ class Synchronizer:
         self._contexts = ContextBuilder(host.options)
         self._last: tuple[bytes, ET.Element] | None = None
         self._version: tuple[object, int] | None = None
+        self.start_lost = False
+        """A start was lost with its daemon: the guest is to be started although its VMI may be Running already."""
 
     async def sync(
-        self, vmi: Instance, options: VirtualMachineOptions | None, plugins: Sequence[Mapping[str, Any]]
+        self,
+        vmi: Instance,
+        options: VirtualMachineOptions | None,
+        plugins: Sequence[Mapping[str, Any]],
+        *,
+        may_define: bool = True,
     ) -> None:
         """Do it. Whatever fails raises; the next time starts over with what is there then."""
         _refuse_hooks(vmi, plugins)
@@ -54,6 +62,8 @@ class Synchronizer:
         attachments = dict(options.interfaceDomainAttachment) if options is not None else {}
         domain = await self._host.call(self._host.lookup)
         if domain is None:
+            if not may_define:
+                raise ManagerError("the domain was deleted; this launcher defines no other")
             domain = await self._define(vmi, wanted, attachments)
         live = await self._host.call(self._bring_up, vmi, domain)
         if live is not None:
@@ -132,8 +142,15 @@ class Synchronizer:
 
     def _bring_up(self, vmi: Instance, domain: libvirt.virDomain) -> ET.Element | None:
         """Start or resume the guest if that is its turn; its XML, or None when it does not run. Blocks."""
-        state = domain.state()[0]
-        if state in _DOWN and not vmi.running and not vmi.final:
+        state, reason = domain.state()
+        if (
+            state,
+            reason,
+        ) == _STARTING:  # of an earlier daemon: no start of this one's is under way in our turn
+            raise ManagerError(
+                "libvirt has not come to terms with an earlier start that was cut short; try again"
+            )
+        if state in _DOWN and (self.start_lost or not vmi.running) and not vmi.final:
             self._start(vmi, domain)
         elif state == libvirt.VIR_DOMAIN_PAUSED and vmi.uid not in self._host.paused:
             domain.resume()
@@ -152,6 +169,7 @@ class Synchronizer:
         if vmi.starts_paused or isolated:
             flags = libvirt.VIR_DOMAIN_START_PAUSED
         domain.createWithFlags(flags)
+        self.start_lost = False
         if vmi.starts_paused:
             self._host.paused.add(vmi.uid)
         logger.info("started the guest")

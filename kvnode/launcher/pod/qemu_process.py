@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kvnode.launcher.log import logger
+from kvnode.launcher.qemu_files import is_alive
 
 #: Seconds between looks, and while there is a process to wait for and nothing else to do.
 TICK_SECONDS, IDLE_SECONDS = 1.0, 10.0
@@ -32,6 +33,7 @@ class QemuProcess:
         grace: float,
         on_stop: Callable[[], Awaitable[None]],
         kill: Callable[[], Awaitable[bool]],
+        has_run: Callable[[], bool],
         is_over: Callable[[], bool],
         give_up: Callable[[], bool],
     ) -> None:
@@ -39,7 +41,9 @@ class QemuProcess:
 
         ``on_stop`` is called once when the stop is asked for. ``kill`` ends QEMU by way of libvirt and tells
         whether that could be asked for; it is called each second from ``grace`` seconds after that on.
-        ``is_over`` says that libvirt has seen the end: QEMU may be gone before its process was found.
+        ``has_run`` says that libvirt has called the guest started; a process that ended before was a start that
+        failed, and there may be another. ``is_over`` says that libvirt has seen the end: QEMU may be gone before
+        its process was found.
         ``give_up`` says that nobody waits for this VM any more.
         """
         self.pid = 0
@@ -48,6 +52,7 @@ class QemuProcess:
         self._grace = grace
         self._on_stop = on_stop
         self._kill = kill
+        self._has_run = has_run
         self._is_over = is_over
         self._give_up = give_up
         self._stopped_at: float | None = None
@@ -74,7 +79,11 @@ class QemuProcess:
                 continue
             if not is_alive(self.pid):
                 logger.info("QEMU (process %d) is gone", self.pid)
-                return
+                if self._has_run() or self._is_over():
+                    return
+                logger.warning("the guest had not been started yet")
+                self.pid, began = 0, time.monotonic()
+                continue
             if self._stopped_at is not None and time.monotonic() - self._stopped_at > self._grace:
                 await self._end()
 
@@ -98,9 +107,12 @@ class QemuProcess:
 
     def _find(self) -> bool:
         try:
-            self.pid = int(self._pid_file.read_text(encoding="ascii"))
+            pid = int(self._pid_file.read_text(encoding="ascii"))
         except (OSError, ValueError):
             return False
+        if not is_alive(pid) and not self._has_run():
+            return False  # the file is left from a start that failed
+        self.pid = pid
         logger.info("QEMU is process %d", self.pid)
         return True
 
@@ -109,15 +121,6 @@ class QemuProcess:
         if not await self._kill():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.pid, signal.SIGTERM)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process lives; a zombie does not (its parent may be slow to reap it)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
 
 
 async def _ended(pid: int) -> None:

@@ -23,6 +23,7 @@ from kvnode.launcher.network import PodNetwork
 from kvnode.launcher.notify import PIPE, WARNING, Notifier
 from kvnode.launcher.pod.firmware_log import FirmwareLog
 from kvnode.launcher.pod.link import Link
+from kvnode.launcher.pod.lost_start import LostStart
 from kvnode.launcher.pod.options import PodOptions
 from kvnode.launcher.pod.qemu_process import QemuProcess
 from kvnode.launcher.pod.supervise import Supervised
@@ -103,11 +104,21 @@ class Session:
             steps=PodSteps(asyncio.get_running_loop(), self._credentials),
             network=network,
         )
+        self._manager.host.has_run = lambda: self._watcher.has_run
         self._commands = Commands(
             self._manager, vm_stats=options.manager.vm_stats, on_ping_failed=self._on_ping_failed
         )
         reference = {"name": subject.name, "namespace": subject.namespace, "uid": subject.uid}
         self._vmi = Instance.read(json.dumps({"metadata": reference}).encode())
+        self._lost_start = LostStart(
+            self._link,
+            daemon,
+            options.domain,
+            options.qemu_pid_file,
+            start_again=self._start_again,
+            on_settled=self._watcher.look,
+        )
+        self._watcher.holds_back = lambda: self._lost_start.under_way
         self._server: Server | None = None
         self._trimmed = False
         self._background: set[asyncio.Task[Any]] = set()
@@ -129,9 +140,17 @@ class Session:
             if await self._wait_for_domain():
                 await self._follow()
             logger.info("the end")
-            return 0
+            return self._status()
         finally:
             await self._close()
+
+    def _status(self) -> int:
+        """The exit status: 0 for a guest that ran, however it ended, as the agent is told how; else 1, unless nobody
+        wants it any more. Without an agent nobody but the status tells how it ended.
+        """
+        if not self._watcher.has_run:
+            return 0 if self._stop.is_set() else 1
+        return 1 if self._options.standalone and self._watcher.crashed else 0
 
     async def _connect(self) -> None:
         """Connect to the daemon; raises LauncherError when it does not even stay, VirtError when it is silent."""
@@ -150,6 +169,7 @@ class Session:
             await self._server.stop()
         for task in self._background:
             task.cancel()
+        self._lost_start.stop()
         await self._manager.close()
         await self._credentials.stop()
         self._poller.stop()
@@ -172,6 +192,11 @@ class Session:
             await self._manager.sync(vmi, None, ())
         except Exception as error:
             raise LauncherError("SyncFailed", f"{STANDALONE_VARIABLE}: {error}") from None
+
+    async def _start_again(self) -> None:
+        """Start a guest of which libvirt's daemon died before it had started, unless it is not wanted any more."""
+        if not self._stop.is_set():
+            await self._manager.start_again()
 
     async def _wait_for_domain(self) -> bool:
         """Wait until the domain is defined; False when the stop was asked for first.
@@ -204,6 +229,7 @@ class Session:
             grace=self._options.grace_seconds,
             on_stop=self._on_stop,
             kill=self._kill,
+            has_run=lambda: self._watcher.has_run,
             is_over=lambda: self._watcher.ended,
             give_up=lambda: self._commands.exit_early,
         )
@@ -239,7 +265,7 @@ class Session:
             async with asyncio.timeout(KILL_SECONDS):
                 await self._manager.kill(self._vmi)
         except Exception as error:
-            logger.warning("libvirt does not end QEMU: %s", error or "it does not answer")
+            logger.warning("libvirt does not end QEMU: %s", str(error) or "it does not answer")
             return False
         return True
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.log import logger
@@ -30,6 +30,7 @@ class Supervised:
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._between: Callable[[], None] | None = None
 
     @property
     def pid(self) -> int:
@@ -40,6 +41,12 @@ class Supervised:
         """Start it, and keep it running from now on; raises LauncherError when it cannot be started at all."""
         self._process = self._spawn()
         self._keeper = asyncio.get_running_loop().create_task(self._keep(), name=self.name)
+
+    def replace(self, between: Callable[[], None]) -> None:
+        """Kill it; ``between()`` is called when it has ended, before it is started again."""
+        self._between = between
+        if self._process is not None:
+            self._process.kill()
 
     async def stop(self) -> None:
         """End it for good: SIGTERM, then SIGKILL."""
@@ -64,9 +71,12 @@ class Supervised:
                 self._process = None
                 logger.error("%s ended with status %d; starting it again", self.name, status)
             await asyncio.sleep(RESTART_SECONDS)
+            between, self._between = self._between, None
             try:
+                if between is not None:
+                    between()
                 self._process = self._spawn()
-            except LauncherError as error:
+            except (LauncherError, OSError) as error:
                 logger.error("%s", error)
 
     def _spawn(self) -> subprocess.Popen[bytes]:

@@ -20,7 +20,7 @@ import libvirt
 from kvnode.launcher.log import logger
 from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.manager.metadata import MetadataCache
-from kvnode.launcher.manager.states import reason_name, state_name
+from kvnode.launcher.manager.states import state_name, told_reason
 from kvnode.launcher.notify import ADDED, MODIFIED, WARNING, Notifier
 from kvnode.launcher.pod.link import Link
 from kvnode.launcher.pod.panic import describe_panic, read_panic
@@ -30,6 +30,7 @@ from kvnode.virt.domain_json.errors import DomainFormatError
 from kvnode.virt.errors import VirtError
 
 NO_STATE, NON_EXISTENT = "NoState", "NonExistent"
+STARTING = ("Paused", "StartingUp")
 
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
 
@@ -67,11 +68,16 @@ class Reading:
         return self.reason == NON_EXISTENT
 
     @property
+    def starts(self) -> bool:
+        """Whether libvirt is about to start QEMU, or was when its daemon died."""
+        return (self.state, self.reason) == STARTING
+
+    @property
     def has_run(self) -> bool:
         """Whether it tells that QEMU has been started."""
         if self.state in ("Shutoff", "Crashed"):
             return self.has_ended
-        return self.state not in (NO_STATE, "")
+        return self.state not in (NO_STATE, "") and not self.starts
 
     @property
     def agent_answers(self) -> bool:
@@ -104,8 +110,14 @@ class Watcher:
         self.ended = False
         """Whether the domain has run and does so no more."""
 
+        self.has_run = False
+        """Whether the domain has run."""
+
         self.listeners: list[Callable[[Reading], None]] = []
         """Called in the loop with the domain, each time that it was read."""
+
+        self.holds_back: Callable[[], bool] = lambda: False
+        """Whether a start that was cut short is being made up for: agents delete a domain that they hear is off."""
 
         self._loop = asyncio.get_running_loop()
         self._link = link
@@ -116,13 +128,19 @@ class Watcher:
         self._qemu_log = qemu_log
         self._news: deque[News] = deque()
         self._some = asyncio.Event()
-        self._seen = self._ran = False
+        self._seen = False
         self._panic: dict[str, Any] | None = None
         self._panics = 0
         self._panic_told = False
         self._failing: dict[str, int] = {}
         self._last = ("", "")
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the domain ended, or stopped, in another way than by shutting down or being ended."""
+        state, reason = self._last
+        return state == "Crashed" or (state == "Shutoff" and reason in ("Crashed", "Failed"))
 
     def register(self) -> None:
         """Ask for the events."""
@@ -209,6 +227,9 @@ class Watcher:
         reading = await self._read()
         if reading is None or (not self._seen and reading.reason == NON_EXISTENT):
             return
+        cut_short = (reading.starts or self.holds_back()) and not (self.has_run or reading.has_run)
+        if cut_short and news.lifecycle is None:
+            return  # libvirt tells when it has started
         self._seen = True
         if reading.spec is not None and reading.spec["UUID"]:
             self.defined.set()
@@ -219,9 +240,9 @@ class Watcher:
         for listener in self.listeners:
             listener(reading)
         gone = reading.reason == NON_EXISTENT
-        self._ran = self._ran or reading.has_run or _starts(news)
+        self.has_run = self.has_run or reading.has_run or _starts(news)
         # A definition that was taken back because it failed half-way is no end: the agent tries again.
-        self.ended = reading.has_ended and self._ran
+        self.ended = reading.has_ended and self.has_run
         kind = ADDED if _adds(news) else MODIFIED
         self._notifier.domain_event(
             kind, encode_domain(self._domain(reading)), final=gone and kind == MODIFIED
@@ -264,11 +285,7 @@ class Watcher:
             if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
                 return Reading(NO_STATE, NON_EXISTENT)
             raise
-        name = reason_name(state, reason)
-        if state == libvirt.VIR_DOMAIN_SHUTOFF and reason == libvirt.VIR_DOMAIN_SHUTOFF_DAEMON:
-            name = (
-                "Crashed"  # QEMU died while the daemon was away; a nameless reason would pass for a clean end
-            )
+        name = told_reason(state, reason, has_run=self.has_run)
         try:
             spec = read_spec(domain.XMLDesc(0))
         except libvirt.libvirtError as error:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kvnode.launcher.pod import qemu_process
-from kvnode.launcher.pod.qemu_process import QemuProcess, is_alive
+from kvnode.launcher.pod.qemu_process import QemuProcess
+from kvnode.launcher.qemu_files import is_alive
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,7 @@ class Case:
         self.pid_file = directory / "ns_vm.pid"
         self.did: list[str] = []
         self.over = self.unwanted = False
+        self.ran = True
         self.killable = True
         self.victim: subprocess.Popen[bytes] | None = None
         self.stop = asyncio.Event()
@@ -45,6 +47,7 @@ class Case:
             grace=grace,
             on_stop=self.on_stop,
             kill=self.kill,
+            has_run=lambda: self.ran,
             is_over=lambda: self.over,
             give_up=lambda: self.unwanted,
         )
@@ -153,3 +156,41 @@ def test_a_zombie_counts_as_gone(case: Case) -> None:
     while is_alive(case.victim.pid):
         assert time.monotonic() - began < 5
     assert case.run() < 1
+
+
+def test_a_process_that_ended_before_the_guest_was_started_is_no_end(
+    tmp_path: Path, qemu: subprocess.Popen[bytes]
+) -> None:
+    """There is a file of it still, and there may be another start."""
+    case = Case(tmp_path)
+    case.victim, case.ran = qemu, False
+    case.step("appear")
+    assert case.run((0.1, "end"), (1.5, "over")) >= 1.5
+
+
+def test_a_second_start_is_followed(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    case.ran = False
+    with subprocess.Popen(["sleep", "60"]) as first, subprocess.Popen(["sleep", "60"]) as second:
+
+        async def play() -> None:
+            case.pid_file.write_text(f"{first.pid}")
+            following = asyncio.ensure_future(case.process.follow(case.stop))
+            await asyncio.sleep(1.3)
+            first.kill()
+            first.wait()
+            await asyncio.sleep(0.2)
+            case.pid_file.write_text(f"{second.pid}")
+            case.ran = True
+            await asyncio.sleep(1.3)
+            assert not following.done()
+            assert case.process.pid == second.pid
+            second.kill()
+            second.wait()
+            await asyncio.wait_for(following, 10)
+
+        try:
+            asyncio.run(play())
+        finally:
+            first.kill()
+            second.kill()

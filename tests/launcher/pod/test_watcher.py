@@ -26,6 +26,7 @@ UNDEFINED = (libvirt.VIR_DOMAIN_EVENT_UNDEFINED, libvirt.VIR_DOMAIN_EVENT_UNDEFI
 STARTED = (libvirt.VIR_DOMAIN_EVENT_STARTED, libvirt.VIR_DOMAIN_EVENT_STARTED_BOOTED)
 STOPPED = (libvirt.VIR_DOMAIN_EVENT_STOPPED, libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN)
 RUNNING = (libvirt.VIR_DOMAIN_RUNNING, libvirt.VIR_DOMAIN_RUNNING_BOOTED)
+STARTING = (libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_STARTING_UP)
 NEW = (libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_SHUTOFF_UNKNOWN)
 FAILED = (libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_SHUTOFF_FAILED)
 OFF = (libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_SHUTOFF_SHUTDOWN)
@@ -185,7 +186,7 @@ def test_a_life_too_short_to_be_read_while_it_ran_has_an_end() -> None:
     ("state", "told", "ended"),
     [
         (RUNNING, ("MODIFIED", "Running", "Unknown", False), False),
-        (DAEMON, ("MODIFIED", "Shutoff", "Crashed", False), True),
+        (DAEMON, ("MODIFIED", "Shutoff", "Failed", False), False),
         (OFF, ("MODIFIED", "Shutoff", "Shutdown", False), True),
     ],
 )
@@ -197,6 +198,36 @@ def test_a_domain_whose_events_were_all_missed_is_told_after_a_new_connection(
         assert scene.notifier.told == [told]
         assert scene.watcher.defined.is_set()
         assert scene.watcher.ended is ended
+
+    play(scenario)
+
+
+@report("B46")
+def test_qemu_that_died_without_its_daemon_is_told_as_a_crash() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.happens(STARTED, RUNNING)
+        await scene.reconnects(DAEMON)
+        assert scene.notifier.told[-1] == ("MODIFIED", "Shutoff", "Crashed", False)
+        assert scene.watcher.ended
+
+    play(scenario)
+
+
+def test_a_start_that_its_daemon_did_not_live_to_finish_is_neither_told_nor_an_end() -> None:
+    """An agent that hears of a paused guest makes its VMI Running, and asks for no start any more."""
+
+    async def scenario(scene: Scene) -> None:
+        await scene.happens(DEFINED, NEW)
+        await scene.reconnects(STARTING)
+        assert scene.notifier.told == [("ADDED", "Shutoff", "Unknown", False)]
+        assert not scene.watcher.has_run
+        scene.watcher.holds_back = lambda: True
+        await scene.reconnects(DAEMON)
+        assert len(scene.notifier.told) == 1, "an agent deletes a domain that it hears is off"
+        scene.watcher.holds_back = lambda: False
+        await scene.reconnects(DAEMON)
+        assert not scene.watcher.ended
+        assert scene.notifier.told[-1][:3] == ("MODIFIED", "Shutoff", "Failed")
 
     play(scenario)
 
