@@ -44,7 +44,7 @@ border-top:1px solid var(--line);overflow-wrap:anywhere}
 footer{max-width:72rem;margin:1.5rem auto 2rem;padding:0 1.25rem;color:var(--soft);font-size:.85rem}
 @media(max-width:46rem){summary{grid-template-columns:minmax(0,1fr) auto}
 .figure{grid-column:1/-1}.figure .soft{display:inline}
-td.wide{display:none}
+table{min-width:0}.used{width:36%}.asked{width:28%}td.number .over{display:block;margin:0}td.wide{display:none}
 .push{margin:0}}
 @media(forced-colors:active){.bar{border:1px solid CanvasText;forced-color-adjust:none}}
 """

@@ -130,6 +130,8 @@ async def test_it_fits_a_narrow_window() -> None:
             "Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=False
         )
         assert await tab.value("document.documentElement.scrollWidth") <= 360
+        cut = "[...document.querySelectorAll('.within')].filter(one => one.scrollWidth > one.clientWidth).length"
+        assert await tab.value(cut) == 0
         await keep(tab, "narrow")
 
 
