@@ -4,6 +4,9 @@ Nothing here blocks whoever has news: they are queued, and one task sends them. 
 updated, or has crashed), it is tried once a second for as long as it takes, unlike in
 ``pkg/virt-launcher/notify-client/client.go``, which gives up an event after 20 seconds; of the domain events that
 pile up meanwhile the newest is what counts, since each holds the whole domain, so that the others are dropped.
+
+An agent that answers, but with a failure, is told again as well: of the domain until it takes the newest state, of a
+Kubernetes event some times. What it refuses does not keep the rest of the messages from it.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ RETRY_SECONDS = 1.0
 #: Domain events that may wait, and Kubernetes events: of those beyond, the oldest are dropped.
 MOST_WAITING, MOST_EVENTS = 10, 100
 
+#: Times that a Kubernetes event is sent to an agent that answers with a failure.
+MOST_REFUSALS = 10
 WARNING, NORMAL = "Warning", "Normal"
 
 
@@ -41,6 +46,7 @@ class _Letter:
     kind: str
     content: bytes
     final: bool = False
+    refusals: int = 0
 
 
 class Notifier:
@@ -82,9 +88,7 @@ class Notifier:
         last = self._letters[-1] if self._letters else None
         crowded = self._away or len(self._letters) >= MOST_WAITING
         if crowded and last is not None and last.kind and last is not self._under_way:
-            if last.kind == ADDED and not final:
-                letter.kind = ADDED  # still the first that the agent hears of it
-            self._letters[-1] = letter
+            self._letters[-1] = _in_place_of(last, letter)
         else:
             self._letters.append(letter)
         self._some.set()
@@ -117,16 +121,36 @@ class Notifier:
                 self._some.clear()
                 continue
             self._under_way = letter = self._letters[0]
+            refused = letter.refusals
             try:
                 sent = await self._send(letter)
             finally:
                 self._under_way = None
+            if letter.refusals > refused:
+                self._put_off(letter)
             if not sent:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             self._letters.popleft()
             if letter.final:
                 self.final_told.set()
+
+    def _put_off(self, letter: _Letter) -> None:
+        """See to the first letter, which the agent refused: others come first, and a newer state replaces it."""
+        self._letters.popleft()
+        if not letter.kind:
+            if letter.refusals < MOST_REFUSALS:
+                self._letters.append(letter)
+            else:
+                logger.warning(
+                    "the agent does not take an event after %d times: it is dropped", letter.refusals
+                )
+            return
+        for place, other in enumerate(self._letters):
+            if other.kind:
+                self._letters[place] = _in_place_of(letter, other)
+                return
+        self._letters.append(letter)
 
     async def _send(self, letter: _Letter) -> bool:
         """Send once; False when it is to be sent again."""
@@ -139,9 +163,12 @@ class Notifier:
             else:
                 await self._client.k8s_event(letter.content)
         except RpcError as error:
-            if error.response is not None:
-                logger.warning("the agent does not take a message: %s", error)
-                return self._is_back()
+            if not (error.disconnected or error.code == "DEADLINE_EXCEEDED"):
+                if not letter.refusals:
+                    logger.warning("the agent does not take a message (%s); telling it again", error)
+                letter.refusals += 1
+                self._away = False
+                return False
             await self._lost(str(error))
         except (VersionError, ValueError) as error:
             await self._lost(str(error))
@@ -163,6 +190,14 @@ class Notifier:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def _in_place_of(old: _Letter, new: _Letter) -> _Letter:
+    """The newer of two states, which the older need not be sent before."""
+    if old.kind == ADDED and not new.final:
+        new.kind = ADDED  # still the first that the agent hears of it
+    new.refusals = old.refusals
+    return new
 
 
 __all__ = ["ADDED", "MODIFIED", "NORMAL", "PIPE", "WARNING", "Notifier"]

@@ -68,7 +68,7 @@ class NotifyClient:
     """The node agent, as a launcher sees it. It sends once: whoever holds it tries again.
 
     Every method raises RpcError when the call fails, or when the agent says that it did not succeed
-    (``code`` is "" then, and sending the same again is of no use).
+    (``code`` is "" then).
     """
 
     def __init__(self, socket: Path) -> None:

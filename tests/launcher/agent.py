@@ -50,6 +50,12 @@ class FakeAgent:
         self.refuse = ""
         """Answer with this failure."""
 
+        self.refusals = -1
+        """So many times; -1: always."""
+
+        self.refuse_reason = ""
+        """Answer Kubernetes events of this reason with a failure."""
+
         self._obedient = obedient
         self._server: Server | None = None
         self._news = asyncio.Condition()
@@ -90,8 +96,11 @@ class FakeAgent:
         await self._take(Heard("EVENT", json.loads(request.eventJSON)))
 
     async def _take(self, heard: Heard) -> None:
-        if self.refuse:
+        if self.refuse and self.refusals != 0:
+            self.refusals -= self.refusals > 0
             raise ValueError(self.refuse)
+        if self.refuse_reason and heard.content.get("reason") == self.refuse_reason:
+            raise ValueError("not this one")
         async with self._news:
             self.heard.append(heard)
             self._news.notify_all()

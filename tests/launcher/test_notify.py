@@ -134,17 +134,54 @@ def test_the_end_counts_as_told_when_the_agent_has_heard_of_it(share: Path) -> N
     run(share, scenario)
 
 
-def test_a_message_that_the_agent_refuses_is_not_sent_again(share: Path) -> None:
+@pytest.mark.parametrize("times", [1, 3, 15])
+def test_a_state_that_the_agent_fails_to_take_is_told_again_until_it_does(share: Path, times: int) -> None:
     async def scenario(notifier: Notifier, agent: FakeAgent) -> None:
         await agent.start()
-        agent.refuse = "not this one"
-        notifier.domain_event(MODIFIED, state(1), final=True)
-        await asyncio.wait_for(notifier.final_told.wait(), 10)
-        agent.refuse = ""
-        notifier.domain_event(MODIFIED, state(2))
-        await agent.until(lambda one: one.state[0] == "2", "the next")
+        agent.refuse, agent.refusals = "the API server is away", times
+        notifier.domain_event(ADDED, state(1))
+        notifier.domain_event(MODIFIED, state(2), final=True)
+        await asyncio.wait_for(notifier.final_told.wait(), 30)
 
-    assert states(run(share, scenario)) == ["2"]
+    heard = run(share, scenario)
+    assert states(heard)[-1] == "2", "the newest state"
+    assert len(heard) <= 2
+
+
+def test_a_refused_state_gives_way_to_a_newer_one(share: Path) -> None:
+    async def scenario(notifier: Notifier, agent: FakeAgent) -> None:
+        await agent.start()
+        agent.refuse = "not now"
+        notifier.domain_event(ADDED, state(1))
+        await asyncio.sleep(0.3)
+        for number in range(2, 20):
+            notifier.domain_event(MODIFIED, state(number))
+        await asyncio.sleep(0.3)
+        assert not notifier.final_told.is_set()
+        agent.refuse = ""
+        await agent.until(lambda one: one.state[0] == "19", "the newest")
+
+    heard = run(share, scenario)
+    assert heard[0].kind == ADDED, "the first that the agent hears of the domain"
+    assert "1" not in states(heard)
+
+
+def test_an_event_that_is_refused_for_good_holds_up_nothing(
+    share: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(notifier: Notifier, agent: FakeAgent) -> None:
+        await agent.start()
+        agent.refuse_reason = "Bad"
+        notifier.k8s_event(WARNING, "Bad", "text")
+        notifier.k8s_event(WARNING, "Good", "text")
+        notifier.domain_event(MODIFIED, state(1))
+        await agent.until(lambda one: one.kind != "EVENT" and one.state[0] == "1", "the state")
+        while "it is dropped" not in caplog.text:
+            await asyncio.sleep(0.05)
+
+    heard = run(share, scenario)
+    assert [one.content["reason"] for one in heard if one.kind == "EVENT"] == ["Good"]
+    assert caplog.text.count("does not take a message") == 1, "no flood"
 
 
 def test_events_do_not_pile_up_for_ever(share: Path) -> None:
