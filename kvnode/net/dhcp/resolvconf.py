@@ -11,6 +11,8 @@ from ipaddress import IPv4Address, IPv6Address
 _DEFAULT_NAMESERVER = IPv4Address("8.8.8.8")
 _DEFAULT_SEARCH_DOMAIN = "cluster.local"
 _SERVICE_INFIX = ".svc."
+# What kubelet and systemd write where there is nothing to search.
+_ROOT = "."
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ def parse(text: str) -> ResolvConf:
     """Read a resolv.conf (``pkg/network/dns/resolveconf.go:41``).
 
     A ``nameserver`` line with more than one value, or with no address, does not count. Without any name
-    server at all, of either family, 8.8.8.8 stands in.
+    server at all, of either family, 8.8.8.8 stands in. The root is no domain to search: DHCP could not even carry it.
     """
     ipv4: list[IPv4Address] = []
     ipv6: list[IPv6Address] = []
@@ -41,7 +43,8 @@ def parse(text: str) -> ResolvConf:
             elif address is not None:
                 ipv6.append(address)
         elif line.startswith("search"):
-            search += [domain.lower() for domain in line.removeprefix("search").split()]
+            domains = line.removeprefix("search").split()
+            search += [domain.lower() for domain in domains if domain != _ROOT]
     if not ipv4 and not ipv6:
         ipv4.append(_DEFAULT_NAMESERVER)
     return ResolvConf(tuple(ipv4), tuple(ipv6), tuple(search) or (_DEFAULT_SEARCH_DOMAIN,))
