@@ -75,4 +75,5 @@ MACHINES: dict[str, Indexer] = {VOLUME: by_volume}
 REVISIONS: dict[str, Indexer] = {CONTROLLER: by_controller}
 PODS: dict[str, Indexer] = {CONTROLLER: by_controller, NAMESPACE: by_namespace}
 CLAIMS: dict[str, Indexer] = {INSTANCE: by_kept_instance, NAMESPACE: by_namespace}
+QUOTAS: dict[str, Indexer] = {NAMESPACE: by_namespace}
 MIGRATIONS: dict[str, Indexer] = {INSTANCE: by_migrated_instance}

@@ -63,7 +63,10 @@ class _Configuration:
             logger.warning("KubeVirt %s: %s: the settings stay as they were", change.key, error)
             return
         self.settings = replace(
-            self.settings, config=config, state_storage_class=str(found.get("vmStateStorageClass") or "")
+            self.settings,
+            config=config,
+            state_storage_class=str(found.get("vmStateStorageClass") or ""),
+            cpu_limit_namespaces=found.get("autoCPULimitNamespaceLabelSelector"),
         )
 
 
@@ -122,6 +125,8 @@ class Manager:
             migrations=await self._watched_if_there(MIGRATIONS, indices.MIGRATIONS),
             storage_classes=self._watched(STORAGE_CLASSES),
             nodes=self._watched(resources.NODES),
+            quotas=self._watched(resources.RESOURCE_QUOTAS, indices.QUOTAS),
+            namespaces=self._watched(resources.NAMESPACES),
         )
 
     def _watched(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -103,6 +103,8 @@ class Caches:
     migrations: Store
     storage_classes: Store
     nodes: Store
+    quotas: Store
+    namespaces: Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,9 @@ class Settings:
 
     state_storage_class: str = ""
     """``spec.configuration.vmStateStorageClass``: for the claims that keep a VM's own state."""
+
+    cpu_limit_namespaces: Mapping[str, Any] | None = None
+    """``spec.configuration.autoCPULimitNamespaceLabelSelector``: where pods' CPUs are limited."""
 
     annotations_sync: tuple[str, ...] = ()
     """More annotations kept the same on VM, VMI and pod; one that ends in ``*`` is a prefix."""

@@ -97,6 +97,7 @@ class Scene:
                 Store(one)
                 for one in (indices.REVISIONS, indices.CLAIMS, None, indices.MIGRATIONS, None, None)
             ),
+            *(Store(one) for one in (indices.QUOTAS, None)),
         )
         api: Any = FreshApi(self.server, observe=observe)  # type: ignore[arg-type]
         world = World(api, caches, Nothing(), WorkQueue("test"))

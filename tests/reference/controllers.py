@@ -103,8 +103,9 @@ class Scene:
             "controllerrevisions": Store(indices.REVISIONS),
             "persistentvolumeclaims": Store(indices.CLAIMS),
             "virtualmachineinstancemigrations": Store(indices.MIGRATIONS),
+            "resourcequotas": Store(indices.QUOTAS),
         }
-        for name in ("virtualmachines", "datavolumes", "storageclasses", "nodes"):
+        for name in ("virtualmachines", "datavolumes", "storageclasses", "nodes", "namespaces"):
             self.stores[name] = Store()
         for resource, name in (
             (resources.PODS, "pods"),
@@ -112,6 +113,8 @@ class Scene:
             (resources.DATA_VOLUMES, "dataVolumes"),
             (STORAGE_CLASSES, "storageClasses"),
             (MIGRATIONS, "migrations"),
+            (resources.RESOURCE_QUOTAS, "resourceQuotas"),
+            (resources.NAMESPACES, "namespaces"),
         ):
             for obj in state.get(name) or ():
                 self.add(resource, obj)
@@ -120,6 +123,7 @@ class Scene:
             config=ClusterConfig.from_mapping(config),
             launcher=LauncherSettings(launcher_image=LAUNCHER_IMAGE, network_annotations=True),
             state_storage_class=(config or {}).get("vmStateStorageClass", ""),
+            cpu_limit_namespaces=(config or {}).get("autoCPULimitNamespaceLabelSelector"),
         )
         self.world = World(
             api=FreshApi(self.server),
@@ -133,6 +137,8 @@ class Scene:
                 migrations=self.stores["virtualmachineinstancemigrations"],
                 storage_classes=self.stores["storageclasses"],
                 nodes=self.stores["nodes"],
+                quotas=self.stores["resourcequotas"],
+                namespaces=self.stores["namespaces"],
             ),
             recorder=self.events,
             queue=self.delays,

@@ -11,6 +11,7 @@ from kvnode.controller.meta import at, name_of, spec_of
 from kvnode.controller.networks import check_new_networks
 from kvnode.controller.ports import NORMAL, WARNING
 from kvnode.controller.vmi.backend import check_state_claim, ensure_state_claim
+from kvnode.controller.vmi.limits import memory_limit_ratio, needs_cpu_limit
 from kvnode.controller.vmi.run import Run
 from kvnode.controller.vmi.topology import has_frequency, needs_frequency
 from kvnode.kube.errors import ApiError, Forbidden
@@ -85,7 +86,12 @@ def _render(run: Run, state: str, waits: bool) -> Object:
             settings.config,
             claims,
             settings=settings.launcher,
-            surroundings=Surroundings(backend_storage_claim=state, temporary=waits),
+            surroundings=Surroundings(
+                backend_storage_claim=state,
+                auto_cpu_limit=needs_cpu_limit(run),
+                auto_memory_limit_ratio=memory_limit_ratio(run),
+                temporary=waits,
+            ),
         )
     except ClaimNotFoundError as error:
         message = f"the launcher pod cannot be made: {error}"
