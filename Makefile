@@ -161,6 +161,10 @@ bench: $(NATIVE_STAMP) ## Measure the converter's speed and write docs/performan
 	$(PYTEST) -q bench --benchmark-only --benchmark-columns=min,median,rounds --benchmark-json=build/bench/times.json
 	REFERENCE=$(abspath $(REFERENCE)) $(BIN)/python -m bench.report
 
+.PHONY: bench-agent
+bench-agent: $(NATIVE_STAMP) ## Measure the agent with 200 VMIs on its node, into docs/performance.md (root or sudo; ARGS=...)
+	$(ROOT) $(BIN)/python -m bench.agent_load --write $(ARGS)
+
 .PHONY: fuzz
 SECONDS ?= 60
 fuzz: $(VENV_STAMP) ## Fuzz the native core under the sanitizers (SECONDS=60; guided where there is clang)

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 import kvnode
-from bench import sections
+from bench import agent_page, sections
 from bench.measure import PlainThreads, Work, growth, import_cost, interleaved
 from bench.plain import plain_domain
 from bench.sample import COMMITTED, bound, reference_cases, reference_source, typical_context, typical_vmi
@@ -227,6 +227,7 @@ def main() -> int:
         **by_size(few),
     }
     facts |= {**threads(args.rounds), **costs(), **by_section()}
+    facts["agent"] = agent_page.section_of(PAGE.read_text() if PAGE.exists() else "")
     PAGE.write_text(TEMPLATE.read_text().format_map(facts))
     ratio = facts["ratio"]
     assert isinstance(ratio, float)
