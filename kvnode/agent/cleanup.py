@@ -22,6 +22,7 @@ async def clean_up(vmi: Vmi, parts: Parts) -> None:
     await parts.metrics.stop(vmi)
     await parts.disks.unmount(vmi)
     await parts.hotplug.unmount_all(vmi)
+    await parts.runtime.release(vmi)
     if uid:
         try:
             await parts.network.teardown(vmi)

@@ -78,9 +78,11 @@ def _block_volumes(vmi: Vmi, root: Path, owner: int) -> None:
     claims = {str(one.get("name")): one.get("persistentVolumeClaimInfo") for one in volume_statuses(vmi)}
     for volume in volumes(vmi):
         name = str(volume.get("name"))
-        if volume.get(_CLAIM) is None:
+        if volume.get(_CLAIM) is None and volume.get("dataVolume") is None:
             continue
         if (info := claims.get(name)) is None:
+            if volume.get(_CLAIM) is None:
+                continue
             raise AgentError(f"status.volumeStatus: volume {name} has no persistentVolumeClaimInfo")
         if info.get("volumeMode") == "Block":
             _device(root, name, owner, optional=True)
@@ -91,14 +93,16 @@ def _host_disks(vmi: Vmi, root: Path, owner: int) -> None:
         disk: Mapping[str, Any] | None = volume.get("hostDisk")
         if disk is None:
             continue
-        folder = f"{DISKS}/{volume.get('name')}"
         image = Path(str(disk.get("path") or "")).name
         try:
-            _give(root, f"{folder}/{image}", owner)
+            _give(root, f"{DISKS}/{volume.get('name')}/{image}", owner)
         except AgentError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
-            _give(root, folder, owner)  # the launcher makes the image, as its own user
+            raise AgentError(
+                f"volume {volume.get('name')}: hostDisk.path: {disk.get('path')} is not there, and type is not "
+                "DiskOrCreate"
+            ) from error
 
 
 def _vfio(root: Path, owner: int) -> None:

@@ -191,13 +191,16 @@ class Runtime(Protocol):
     """The launcher's processes and files on this node."""
 
     async def claim_devices(self, vmi: Vmi) -> None:
-        """Give device nodes and disk files to the launcher's user; make host disks."""
+        """Give device nodes and disk files to the launcher's user; make host disks; allow devices."""
 
     async def adjust_resources(self, vmi: Vmi) -> None:
         """Raise the limit of locked memory where a device needs it."""
 
     async def housekeeping(self, vmi: Vmi, domain: Domain | None) -> None:
         """What follows a Sync: dedicated CPUs of helper threads, cgroups."""
+
+    async def release(self, vmi: Vmi) -> None:
+        """Take back what was allowed and made for the VM, as far as it is still there."""
 
     async def selinux_context(self, vmi: Vmi) -> str:
         """SELinux context of the launcher; "none" where there is no SELinux."""

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from kvnode.agent import cgroups, devicerules, housekeeping
+from kvnode.agent.cgroups import Groups, groups_of
+from kvnode.agent.diskimages import make_host_disks
 from kvnode.agent.domain import Domain
 from kvnode.agent.errors import AgentError
 from kvnode.agent.memlock import locks_memory, memlock_bytes, set_memlock, target_process
 from kvnode.agent.ownership import claim_devices
+from kvnode.agent.parts import Recorder
 from kvnode.agent.processes import descendants, household_of
 from kvnode.agent.rootfs import size_in_root
-from kvnode.agent.vmi import Vmi, spec
+from kvnode.agent.vmi import Vmi, key_of, uid_of
 from kvnode.spec.config import ClusterConfig
+
+logger = logging.getLogger(__name__)
 
 SELINUX = Path("/sys/fs/selinux/enforce")
 
@@ -31,6 +39,14 @@ class Place(Protocol):
         """Its root file system."""
 
 
+@dataclass(slots=True)
+class _Done:
+    """What was done to a launcher's control groups."""
+
+    groups: Groups
+    allowed: list[devicerules.Rule] = field(default_factory=list)
+
+
 class NodeRuntime:
     """What is done to the launchers themselves."""
 
@@ -39,16 +55,44 @@ class NodeRuntime:
         place_of: Callable[[Vmi], Awaitable[Place]],
         config: Callable[[], ClusterConfig],
         architecture: str,
+        recorder: Recorder,
+        *,
+        devices: Path = Path("/dev"),
+        control_groups: Path = cgroups.ROOT,
     ) -> None:
-        """`place_of` finds a VMI's launcher and raises one of `errors.FAILURES` when there is none."""
+        """`place_of` finds a VMI's launcher and raises one of `errors.FAILURES` when there is none.
+
+        `devices` is the node's ``/dev``, `control_groups` where the node has its control groups.
+        """
         self._place_of = place_of
         self._config = config
         self._architecture = architecture
+        self._recorder = recorder
+        self._devices = devices
+        self._control_groups = control_groups
+        self._done: dict[str, _Done] = {}
 
     async def claim_devices(self, vmi: Vmi) -> None:
-        """Give device nodes and disk files to the launcher's user."""
-        place = await self._place_of(vmi)
-        await asyncio.to_thread(claim_devices, vmi, place.root, self._config())
+        """Make host disks, give device nodes and disk files to the launcher's user, and let it open devices."""
+        place, config = await self._place_of(vmi), self._config()
+        told: list[str] = []
+        await asyncio.to_thread(make_host_disks, vmi, place.root, config, told.append)
+        for text in told:
+            self._recorder.event(vmi, "Normal", "ToleratedSmallPV", text)
+        await asyncio.to_thread(claim_devices, vmi, place.root, config)
+        await asyncio.to_thread(self._allow_devices, vmi, place, config)
+
+    def _allow_devices(self, vmi: Vmi, place: Place, config: ClusterConfig) -> None:
+        done = self._done_to(vmi, place)
+        rules = devicerules.needed(vmi, place.root, self._devices, config)
+        done.allowed += devicerules.allow(done.groups, rules)
+
+    def _done_to(self, vmi: Vmi, place: Place) -> _Done:
+        groups = groups_of(place.pid, root=self._control_groups)
+        done = self._done.setdefault(uid_of(vmi), _Done(groups))
+        if done.groups != groups:  # the pod has another launcher now
+            done = self._done[uid_of(vmi)] = _Done(groups)
+        return done
 
     async def adjust_resources(self, vmi: Vmi) -> None:
         """Raise the limit of locked memory where a device needs it."""
@@ -60,14 +104,23 @@ class NodeRuntime:
         if pid is not None:
             set_memlock(pid, size)
 
-    async def housekeeping(self, vmi: Vmi, domain: Domain | None) -> None:  # noqa: ARG002
-        """Refuse what would need threads to be moved: nothing else follows a Sync."""
-        cpu = (spec(vmi).get("domain") or {}).get("cpu") or {}
-        for field in ("realtime", "isolateEmulatorThread"):
-            if cpu.get(field):
-                raise AgentError(
-                    f"spec.domain.cpu.{field}: this agent does not move threads between CPUs yet"
-                )
+    async def housekeeping(self, vmi: Vmi, domain: Domain | None) -> None:
+        """Move threads between CPUs, and have them run in real time, where the VM asks for it."""
+        if not housekeeping.isolates_helpers(vmi) and not housekeeping.needs_scheduling(vmi):
+            return
+        place = await self._place_of(vmi)
+        if housekeeping.isolates_helpers(vmi):
+            groups = (await asyncio.to_thread(self._done_to, vmi, place)).groups
+            await asyncio.to_thread(housekeeping.isolate_helpers, groups, domain)
+        if housekeeping.needs_scheduling(vmi):
+            monitor = household_of(place.pid).monitor
+            await asyncio.to_thread(housekeeping.schedule, vmi, monitor)
+
+    async def release(self, vmi: Vmi) -> None:
+        """Take back what was allowed, and put threads back. With the pod's control groups it is gone by itself."""
+        done = self._done.pop(uid_of(vmi), None)
+        if done is not None:
+            await asyncio.to_thread(_release, done, key_of(vmi))
 
     async def selinux_context(self, vmi: Vmi) -> str:
         """SELinux context of the launcher; "none" where there is no SELinux."""
@@ -84,3 +137,11 @@ class NodeRuntime:
             return await asyncio.to_thread(size_in_root, place.root, path)
         except OSError as error:
             raise AgentError(f"the launcher's {path}: {error.strerror}") from error
+
+
+def _release(done: _Done, key: str) -> None:
+    try:
+        devicerules.deny(done.groups, done.allowed)
+        housekeeping.give_back(done.groups)
+    except AgentError as error:
+        logger.warning("%s: %s", key, error)

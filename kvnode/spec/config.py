@@ -148,6 +148,12 @@ class ClusterConfig:
     disk_verification_memory_limit: int = 2000 * 2**20
     """``developerConfiguration.diskVerification.memoryLimit``, bytes: for looking into a disk image."""
 
+    less_pvc_space_toleration: int = 10
+    """``developerConfiguration.pvcTolerateLessSpaceUpToPercent``: how much smaller a disk may be made."""
+
+    minimum_reserve_pvc_bytes: int = 128 * 2**10
+    """``developerConfiguration.minimumReservePVCBytes``: left free beside a disk that is made."""
+
     launcher_log_verbosity: int = 2
     """``developerConfiguration.logVerbosity.virtLauncher``."""
 
@@ -290,6 +296,9 @@ def _developer(config: Mapping[str, Any]) -> dict[str, Any]:
         "cpu_allocation_ratio": get_int(section, "cpuAllocationRatio", path) or None,
         "node_selectors": {key: get_string(selectors, key, path + "nodeSelectors.") for key in selectors},
         "minimum_cluster_tsc_frequency": get_int(section, "minimumClusterTSCFrequency", path, high=2**63 - 1),
+        "less_pvc_space_toleration": get_int(section, "pvcTolerateLessSpaceUpToPercent", path, high=100)
+        or None,
+        "minimum_reserve_pvc_bytes": get_int(section, "minimumReservePVCBytes", path, high=2**64 - 1) or None,
     }
 
 

@@ -182,11 +182,11 @@ def test_a_pod_that_asks_for_devices_gets_them_and_no_other_does(node: Node) -> 
 def test_a_kubelet_that_starts_anew_is_told_again(node: Node) -> None:
     node.until(TUN, "5")
     socket = "/var/lib/kubelet/device-plugins/kubevirt-tun.sock"
-    before = node.run("stat", "-c", "%i", socket)
+    before = node.run("stat", "-c", "%i %z", socket)
     pid = node.run("pidof", "kubelet").strip()
     node.run("kill", "-9", pid)
     # kubelet empties its folder when it starts.
-    wait(lambda: node.run("sh", "-c", f"stat -c %i {socket} || true") not in ("", before))
+    wait(lambda: node.run("sh", "-c", f"stat -c '%i %z' {socket} || true") not in ("", before))
     pod = wait(lambda: _started(node, TUN))
     assert node.can_open(pod, "/dev/net/tun") == ""
 

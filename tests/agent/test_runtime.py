@@ -177,8 +177,26 @@ class TestOwnership:
         assert self.owner(master) == (0, 0)
         assert master.stat().st_mode & 0o777 == 0o666
         image.unlink()
+        with pytest.raises(AgentError, match=r"volume data: hostDisk.path: /x/disk.img is not there"):
+            claim_devices(found, root, ClusterConfig())
+        # The folder may be one of the node's.
+        assert self.owner(image.parent) == (0, 0)
+
+    def test_block_devices_of_data_volumes_too(self, root: Path) -> None:
+        made = [self.device(root, name) for name in ("kvm", "net/tun", "blk", "file")]
+        names = {"blk": {"volumeMode": "Block"}, "file": {"volumeMode": "Filesystem"}}
+        found = vmi(
+            "Scheduled",
+            spec={"volumes": [{"name": name, "dataVolume": {"name": "d"}} for name in (*names, "unknown")]},
+            status={
+                "runtimeUser": 107,
+                "volumeStatus": [
+                    {"name": one, "persistentVolumeClaimInfo": info} for one, info in names.items()
+                ],
+            },
+        )
         claim_devices(found, root, ClusterConfig())
-        assert self.owner(image.parent) == (107, 107)
+        assert [self.owner(path) for path in made[2:]] == [(107, 107), (0, 0)]
 
     def test_a_missing_device_of_the_network_fails_the_vm(self, root: Path) -> None:
         self.device(root, "kvm")

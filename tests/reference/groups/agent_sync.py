@@ -359,6 +359,9 @@ class Runtime(_Part):
     async def housekeeping(self, _vmi, _domain):
         self._world.did("runtime.HandleHousekeeping")
 
+    async def release(self, _vmi):
+        pass
+
     async def selinux_context(self, _vmi):
         return "none"
 
