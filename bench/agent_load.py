@@ -26,6 +26,8 @@ from typing import Any
 
 import aiohttp
 
+from bench import agent_page
+from bench.report import PAGE, machine
 from kvnode.kube.client import Client, PatchType
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES
