@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kvnode.cli import exitcodes
 from kvnode.cli.errors import CliError
+from kvnode.cli.serving import kubeconfig_option, log_to_stderr, until_told, verbose_option
 
 if TYPE_CHECKING:
     from kvnode.agent.settings import Settings
@@ -28,12 +27,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     metavar="NAME",
     help="The node that this is, by Kubernetes' name.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="How to reach the API server.  [default: the pod's service account, else $KUBECONFIG]",
-)
+@kubeconfig_option
 @click.option("--pods", type=_FOLDER, default="/pods", show_default=True, help="kubelet's folder of pods.")
 @click.option(
     "--private",
@@ -64,7 +58,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     show_default=True,
     help="Port of metrics, health and the page; 0: any.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+@verbose_option
 def command(
     *,
     node_name: str,
@@ -87,7 +81,6 @@ def command(
       NODE_NAME=node01 kvnode agent
     """
     from kvnode.agent.settings import Settings  # noqa: PLC0415 - only where there is a cluster
-    from kvnode.cli.controller import log_to_stderr  # noqa: PLC0415
     from kvnode.kube.config import discover  # noqa: PLC0415
     from kvnode.kube.errors import KubeError  # noqa: PLC0415
 
@@ -102,34 +95,16 @@ def command(
         port=port,
     )
     try:
-        return asyncio.run(_until_told(discover(kubeconfig), settings))
-    except* (KubeError, OSError) as group:
-        first = _first(group)
-        raise CliError(str(first)) from None
+        return asyncio.run(_run(discover(kubeconfig), settings))
+    except (KubeError, OSError) as error:
+        raise CliError(str(error)) from None
 
 
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    """The first of the failures that is no group itself."""
-    first: Exception | BaseExceptionGroup[Exception] = group
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    return first
-
-
-async def _until_told(configuration: Configuration, settings: Settings) -> int:
-    """Run until SIGTERM; gives the exit code."""
+async def _run(configuration: Configuration, settings: Settings) -> int:
     from kvnode.agent.main import Agent  # noqa: PLC0415
     from kvnode.kube.client import Client  # noqa: PLC0415
     from kvnode.kube.ratelimit import TokenBucket  # noqa: PLC0415
 
-    clock = asyncio.get_running_loop().time
-    limiter = TokenBucket(50.0, 100, clock)
+    limiter = TokenBucket(50.0, 100, asyncio.get_running_loop().time)
     async with Client(configuration, user_agent="kvnode-agent", limiter=limiter) as client:
-        work = asyncio.ensure_future(Agent(client, settings).run())
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
-        try:
-            await work
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise  # Ctrl-C
-    return exitcodes.OK
+        return await until_told(Agent(client, settings).run())

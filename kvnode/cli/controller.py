@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import signal
-import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kvnode.cli import exitcodes
-from kvnode.cli.errors import CliError, one_line
+from kvnode.cli.errors import CliError
+from kvnode.cli.serving import kubeconfig_option, log_to_stderr, until_told, verbose_option
 
 if TYPE_CHECKING:
     from kvnode.controller.ports import Settings
@@ -24,27 +23,28 @@ if TYPE_CHECKING:
     from kvnode.kube.leader import LeaseSettings
     from kvnode.kube.ratelimit import TokenBucket
 
+FC = TypeVar("FC", bound=Callable[..., Any])
+
 LEASE = "virt-controller"
 """The Lease that KubeVirt's own controller leads by: beside one another only one of them works."""
 USER_AGENT = "kvnode-controller"
-FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-class OneLine(logging.Formatter):
-    """A record a line, whatever an object's name or a server's answer has in it."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as text."""
-        return one_line(super().format(record))
+def _seconds(name: str, default: float, text: str) -> Callable[[FC], FC]:
+    """An option of the Lease's times."""
+    return click.option(
+        f"--leader-elect-{name}",
+        name.replace("-", "_"),
+        type=click.FloatRange(0, 86_400, min_open=True),
+        default=default,
+        show_default=True,
+        metavar="SECONDS",
+        help=text,
+    )
 
 
 @click.command("controller")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="How to reach the API server.  [default: the pod's service account, $KUBECONFIG, ~/.kube/config]",
-)
+@kubeconfig_option
 @click.option(
     "--namespace",
     default="",
@@ -69,33 +69,9 @@ class OneLine(logging.Formatter):
     show_default=True,
     help="Work only while the Lease is held, so that several may run.",
 )
-@click.option(
-    "--leader-elect-lease-duration",
-    "duration",
-    type=click.FloatRange(0, 86_400, min_open=True),
-    default=15.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time without renewal after which another takes over.",
-)
-@click.option(
-    "--leader-elect-renew-deadline",
-    "renew_deadline",
-    type=click.FloatRange(0, 86_400, min_open=True),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time without renewal after which the leader ends.",
-)
-@click.option(
-    "--leader-elect-retry-period",
-    "retry_period",
-    type=click.FloatRange(0, 86_400, min_open=True),
-    default=2.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time between tries.",
-)
+@_seconds("lease-duration", 15.0, "Time without renewal after which another takes over.")
+@_seconds("renew-deadline", 10.0, "Time without renewal after which the leader ends.")
+@_seconds("retry-period", 2.0, "Time between tries.")
 @click.option(
     "--client-qps",
     type=click.FloatRange(0, 1e6, min_open=True),
@@ -112,7 +88,7 @@ class OneLine(logging.Formatter):
     metavar="NUMBER",
     help="Requests at once at most, after a rest.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log every step.")
+@verbose_option
 def command(
     *,
     kubeconfig: Path | None,
@@ -121,7 +97,7 @@ def command(
     launcher_image: str | None,
     image_pull_secret: str,
     leader_elect: bool,
-    duration: float,
+    lease_duration: float,
     renew_deadline: float,
     retry_period: float,
     client_qps: float,
@@ -147,18 +123,10 @@ def command(
     try:
         configuration = discover(kubeconfig)
         where = namespace or configuration.namespace
-        lease = _lease(where, duration, renew_deadline, retry_period) if leader_elect else None
-        return asyncio.run(_until_told(configuration, settings, watch_namespace, lease, limiter))
+        lease = _lease(where, lease_duration, renew_deadline, retry_period) if leader_elect else None
+        return asyncio.run(_run(configuration, settings, watch_namespace, lease, limiter))
     except KubeError as error:
         raise CliError(str(error)) from None
-
-
-def log_to_stderr(*, verbose: bool) -> None:
-    """Log to standard error, a record a line."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine(FORMAT))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("kvnode").setLevel(logging.DEBUG if verbose else logging.INFO)
 
 
 def _settings(launcher_image: str | None, image_pull_secret: str) -> Settings:
@@ -182,30 +150,21 @@ def _lease(namespace: str, duration: float, renew_deadline: float, retry_period:
         raise click.BadParameter(str(error), param_hint="--leader-elect-lease-duration") from None
 
 
-async def _until_told(
+async def _run(
     configuration: Configuration,
     settings: Settings,
     watch_namespace: str,
     lease: LeaseSettings | None,
     limiter: TokenBucket,
 ) -> int:
-    """Run until SIGTERM; the answer is the exit code."""
     from kvnode.kube.client import Client  # noqa: PLC0415
     from kvnode.kube.leader import LeadershipLost  # noqa: PLC0415
 
     async with Client(configuration, user_agent=USER_AGENT, limiter=limiter) as client:
-        work = asyncio.ensure_future(_work(client, settings, watch_namespace, lease))
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
         try:
-            await work
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise  # Ctrl-C
+            return await until_told(_work(client, settings, watch_namespace, lease))
         except LeadershipLost as lost:
             raise CliError(f"{lost}: another may lead now", code=exitcodes.LEADERSHIP_LOST) from None
-        except ExceptionGroup as group:
-            raise _first(group) from group
-    return exitcodes.OK
 
 
 async def _work(
@@ -222,11 +181,3 @@ async def _work(
     # The Lease has a client of its own: its renewal waits behind no other request.
     async with Client(client.configuration, user_agent=USER_AGENT) as own:
         await LeaderElector(own, lease).run(manager.run)
-
-
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    """The first of the failures that is no group itself."""
-    first: Exception = group
-    while isinstance(first, ExceptionGroup):
-        first = first.exceptions[0]
-    return first

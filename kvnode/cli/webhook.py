@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kvnode.cli import exitcodes
 from kvnode.cli.errors import CliError
+from kvnode.cli.serving import kubeconfig_option, log_to_stderr, until_told, verbose_option
 
 if TYPE_CHECKING:
     from kvnode.kube.config import Configuration
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("webhook")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="How to reach the API server.  [default: the pod's service account, else $KUBECONFIG]",
-)
+@kubeconfig_option
 @click.option(
     "--namespace",
     envvar="POD_NAMESPACE",
@@ -55,8 +49,14 @@ if TYPE_CHECKING:
     help="The one of them that writes only instances of its own node.",
 )
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: all]")
-@click.option("--port", type=click.IntRange(0, 65535), default=8443, show_default=True, help="0: any.")
-@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8443,
+    show_default=True,
+    help="Port to listen on; 0: any.",
+)
+@verbose_option
 def command(
     *,
     kubeconfig: Path | None,
@@ -78,8 +78,7 @@ def command(
     Example:
       kvnode webhook --namespace kvnode
     """
-    from kvnode.cli.controller import log_to_stderr  # noqa: PLC0415 - only where there is a cluster
-    from kvnode.kube.config import discover  # noqa: PLC0415
+    from kvnode.kube.config import discover  # noqa: PLC0415 - only where there is a cluster
     from kvnode.kube.errors import KubeError  # noqa: PLC0415
     from kvnode.webhook.certificates import CertificateError  # noqa: PLC0415
     from kvnode.webhook.run import Options  # noqa: PLC0415
@@ -95,31 +94,15 @@ def command(
         agent=agent_account,
     )
     try:
-        return asyncio.run(_until_told(discover(kubeconfig), options))
-    except* (KubeError, CertificateError, OSError) as group:
-        first = _first(group)
-        raise CliError(getattr(first, "strerror", None) or str(first)) from None
+        return asyncio.run(_run(discover(kubeconfig), options))
+    except (KubeError, CertificateError, OSError) as error:
+        raise CliError(getattr(error, "strerror", None) or str(error)) from None
 
 
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    """The first of the failures that is no group itself."""
-    first: Exception | BaseExceptionGroup[Exception] = group
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    return first
-
-
-async def _until_told(configuration: Configuration, options: Options) -> int:
-    """Run until SIGTERM, and answer the questions under way; gives the exit code."""
+async def _run(configuration: Configuration, options: Options) -> int:
+    """Run until SIGTERM, and answer the questions under way."""
     from kvnode.kube.client import Client  # noqa: PLC0415
     from kvnode.webhook.run import Webhooks  # noqa: PLC0415
 
     async with Client(configuration, user_agent="kvnode-webhook") as client:
-        work = asyncio.ensure_future(Webhooks(client, options).run())
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
-        try:
-            await work
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise  # Ctrl-C
-    return exitcodes.OK
+        return await until_told(Webhooks(client, options).run())
