@@ -37,10 +37,8 @@ def test_lines_that_name_no_server_do_not_count(line: str) -> None:
 
 def test_the_root_is_no_domain_to_search() -> None:
     """kubelet writes it into the pods of a node that has no search domains."""
-    assert resolvconf.parse("search .
-").search == ("cluster.local",)
-    assert resolvconf.parse("search a.example .
-").search == ("a.example",)
+    assert resolvconf.parse("search .\n").search == ("cluster.local",)
+    assert resolvconf.parse("search a.example .\n").search == ("a.example",)
 
 
 def test_one_of_another_family_is_enough() -> None:
