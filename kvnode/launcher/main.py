@@ -18,6 +18,7 @@ from kvnode.launcher.disk_modes import set_disk_modes
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.follow import Follower, Mailbox
 from kvnode.launcher.log import logger
+from kvnode.launcher.oom import OUT_OF_MEMORY, OomWatch
 from kvnode.launcher.status import FAILED, RUNNING, SUCCEEDED, Status
 from kvnode.virt.adapt import adapt
 from kvnode.virt.connection import Connection
@@ -87,6 +88,7 @@ class Launcher:
         self._status = status
         self._daemons: dict[str, daemons.Supervised] = {}
         self._connection: Connection | None = None
+        self._oom = OomWatch()
 
     def run(self) -> int:
         """Start the VM and follow it; raises LauncherError, VirtError or OSError when it cannot
@@ -170,6 +172,8 @@ class Launcher:
         if end.crashed:
             reason = "GuestPanicked" if follower.panicked else "QemuDied"
             message = "the guest panicked" if follower.panicked else end.reason
+            if not follower.panicked and self._oom.killed():
+                reason, message = "OutOfMemory", OUT_OF_MEMORY
             logger.error("the guest ended badly: %s", message)
             self._status.enter(FAILED, reason, message)
             return 1

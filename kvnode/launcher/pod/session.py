@@ -21,6 +21,7 @@ from kvnode.launcher.manager.metadata import MetadataCache
 from kvnode.launcher.manager.steps import Steps
 from kvnode.launcher.network import PodNetwork
 from kvnode.launcher.notify import PIPE, WARNING, Notifier
+from kvnode.launcher.oom import OUT_OF_MEMORY, OomWatch
 from kvnode.launcher.pod.firmware_log import FirmwareLog
 from kvnode.launcher.pod.link import Link
 from kvnode.launcher.pod.lost_start import LostStart
@@ -120,6 +121,7 @@ class Session:
         )
         self._watcher.holds_back = lambda: self._lost_start.under_way
         self._server: Server | None = None
+        self._oom = OomWatch()
         self._trimmed = False
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -275,6 +277,9 @@ class Session:
         if reading.agent_answers and not self._poller.running:
             self._credentials.wake()
         self._poller.run_while(reading.agent_answers)
+        if (reading.state, reading.reason) == ("Shutoff", "Crashed") and self._oom.killed():
+            logger.error("%s", OUT_OF_MEMORY)
+            self._notifier.k8s_event(WARNING, "OOMKilled", OUT_OF_MEMORY)
         if not self._trimmed and reading.state == "Running":
             self._trimmed = True
             asyncio.get_running_loop().call_later(TRIM_SECONDS, trim_memory)
