@@ -11,6 +11,22 @@ from kvnode.converter.jsonbytes import json_bytes
 
 __all__ = ["ConverterContext"]
 
+_KEYS = frozenset(
+    {
+        *("architecture", "kvmAvailable", "allowEmulation", "cpuSet", "topology", "isBlockPVC", "isBlockDV"),
+        *("disksInfo", "hotplugVolumes", "permanentVolumes", "smbios", "efi", "memBalloonStatsPeriod"),
+        *("freePageReporting", "bochsForEFIGuests", "serialConsoleLog", "volumesDiscardIgnore", "applyCBT"),
+        *("pciNUMAAwareTopology", "domainAttachmentByInterface", "env", "resourceClaims", "networkInfo"),
+    }
+)
+# Of the mappings in it whose keys are not names that somebody gave.
+_INNER_KEYS = {
+    "smbios": frozenset({"manufacturer", "product", "version", "sku", "family"}),
+    "efi": frozenset({"code", "vars", "secureLoader", "firmwareAutoSelection"}),
+}
+_SHOWN = 64
+"""Characters of a key that errors show."""
+
 
 class ConverterContext:
     """The node's side of a conversion, bound once; immutable, and shared by any number of threads.
@@ -34,7 +50,7 @@ class ConverterContext:
     - `resourceClaims`: resource claim -> request -> what its driver allocated (`pciBusID` or `mdevUUID`)
     - `networkInfo`: the multus network-info file, for SR-IOV addresses
 
-    Raises ConversionError, its field starting with `context`, when a key has the wrong type.
+    Raises ConversionError, its field starting with `context`, when a key is none of these or has the wrong type.
     """
 
     __slots__ = ("_converter",)
@@ -44,7 +60,25 @@ class ConverterContext:
             mapping = {}
         if not isinstance(mapping, Mapping):
             raise ConversionError("context", f"must be a mapping, not {type(mapping).__name__}")
+        _check_keys(mapping, _KEYS, "context")
+        for name, keys in _INNER_KEYS.items():
+            if isinstance(inner := mapping.get(name), Mapping):
+                _check_keys(inner, keys, f"context.{name}")
         self._converter = Converter(json_bytes(dict(mapping), "context"))
 
     def __repr__(self) -> str:
         return "<kvnode.ConverterContext>"
+
+
+def _check_keys(mapping: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+    """A key that is passed over would give another domain than its writer meant."""
+    if known.issuperset(mapping):
+        return
+    # Loaded here: only mistakes pay for it.
+    import difflib  # noqa: PLC0415
+
+    key = next(str(key) for key in mapping if key not in known)[:_SHOWN]
+    close = difflib.get_close_matches(key, sorted(known), n=1)
+    hint = f"did you mean {close[0]}?" if close else "remove it"
+    field = f"{where}.{key}" if key.isidentifier() else where
+    raise ConversionError(field, f"{key!r} is no key of the converter context: {hint}")

@@ -184,6 +184,32 @@ def test_a_wrong_context_names_its_key(context, field):
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("context", "field", "hint"),
+    [
+        ({"kvmAvailable": True, "cpuset": "0-3"}, "context.cpuset", "did you mean cpuSet?"),
+        ({"isBlockPvc": {}}, "context.isBlockPvc", "did you mean isBlockPVC?"),
+        ({"sound": 1}, "context.sound", "remove it"),
+        ({"efi": {"codes": "/x"}}, "context.efi.codes", "did you mean code?"),
+        ({"smbios": {"vendor": "x"}}, "context.smbios.vendor", "remove it"),
+        ({"\x1b[31m" + "x" * 1000: 1}, "context", "remove it"),
+        ({3: 1}, "context", "remove it"),
+    ],
+)
+def test_an_unknown_key_of_the_context_is_not_passed_over(context, field, hint):
+    with pytest.raises(kvnode.ConversionError) as caught:
+        kvnode.convert({"metadata": {"name": "x"}}, context)
+    assert caught.value.field == field
+    assert caught.value.message.endswith(f"is no key of the converter context: {hint}")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 200
+
+
+def test_names_that_somebody_gave_are_no_keys():
+    names = ("isBlockPVC", "isBlockDV", "disksInfo", "hotplugVolumes", "permanentVolumes", "applyCBT", "env")
+    kvnode.ConverterContext({name: {} for name in names} | {"isBlockPVC": {"kvmAvailabel": True}})
+
+
 def test_without_kvm_and_emulation_there_is_no_domain():
     error = refuse({"metadata": {"name": "x"}}, {"kvmAvailable": False})
     assert error.field == "context.kvmAvailable"
