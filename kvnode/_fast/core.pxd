@@ -32,7 +32,6 @@ cdef extern from "tape.hpp" namespace "kv" nogil:
     bool present(Value v)
     Text text(Value v)
     Value root(const Document* doc)
-    Items items(Value v)
     bool next_item "kv::next"(Items& it)
     Members members(Value v)
     bool next_member "kv::next"(Members& it)
@@ -109,14 +108,6 @@ cdef extern from "parse.hpp" namespace "kv" nogil:
         void keep() except +
 
 
-cdef extern from "quantity.hpp" namespace "kv" nogil:
-    struct Amount:
-        int64_t value
-        bool ok, exact
-
-    Amount parse_quantity(Text s, bool milli)
-
-
 cdef extern from "fields.hpp" namespace "kv" nogil:
     struct Vmi:
         Value metadata, spec, status
@@ -131,7 +122,7 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
     struct TopologyHints:
         Value tscFrequency
     struct VolumeStatus:
-        Value name, target, phase, persistentVolumeClaimInfo, hotplugVolume
+        Value name, target, phase, persistentVolumeClaimInfo
     struct ClaimInfo:
         Value filesystemOverhead, capacity, requests
     struct ClaimSize:
@@ -150,14 +141,8 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value name, policy
     struct Numa:
         Value guestMappingPassthrough
-    struct Realtime:
-        Value mask
-    struct CpuTopology:
-        Value cores, sockets, threads
     struct Memory:
-        Value guest, maxGuest, hugepages, reservedOverhead
-    struct ReservedOverhead:
-        Value addedOverhead, memLock
+        Value guest, maxGuest, hugepages
     struct Hugepages:
         Value pageSize
     struct Machine:
@@ -168,8 +153,6 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value bios, efi
     struct Bios:
         Value useSerial
-    struct Efi:
-        Value secureBoot, persistent
     struct KernelBoot:
         Value kernelArgs, container
     struct KernelBootContainer:
@@ -208,13 +191,11 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
         Value hidden
 
     struct Devices:
-        Value autoattachGraphicsDevice, autoattachMemBalloon, autoattachPodInterface, autoattachSerialConsole, autoattachVSOCK
-        Value blockMultiQueue, clientPassthrough, disableHotplug, disks, downwardMetrics, filesystems, gpus, hostDevices, inputs
-        Value interfaces, logSerialConsole, networkInterfaceMultiqueue, panicDevices, rng, sound, tpm, useVirtioTransitional
-        Value video, watchdog
+        Value autoattachGraphicsDevice, autoattachMemBalloon, autoattachSerialConsole, blockMultiQueue, clientPassthrough
+        Value disableHotplug, disks, downwardMetrics, filesystems, gpus, hostDevices, inputs, interfaces
+        Value networkInterfaceMultiqueue, panicDevices, rng, sound, tpm, useVirtioTransitional, video, watchdog
     struct Disk:
-        Value name, disk, lun, cdrom, bootOrder, serial, dedicatedIOThread, cache, io, tag, blockSize, shareable, errorPolicy
-        Value changedBlockTracking
+        Value name, disk, lun, cdrom, bootOrder, serial, dedicatedIOThread, cache, io, blockSize, shareable, errorPolicy
     struct DiskTarget:
         Value bus, readonly, pciAddress, reservation, tray
     struct BlockSize:
@@ -224,14 +205,9 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
     struct CustomBlockSize:
         Value logical, physical, discardGranularity
     struct Interface:
-        Value name, model, bridge, slirp, masquerade, sriov, macvtap, passt, passtBinding, binding, ports, portRanges
-        Value macAddress, bootOrder, pciAddress, dhcpOptions, tag, acpiIndex, state
+        Value name, model, sriov, passtBinding, binding, ports, macAddress, bootOrder, pciAddress, acpiIndex, state
     struct Port:
         Value name, protocol, port
-    struct PortRange:
-        Value protocol, start, end
-    struct PluginBinding:
-        Value name
     struct Input:
         Value bus, type, name
     struct Watchdog:
@@ -249,21 +225,21 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
     struct Filesystem:
         Value name, virtiofs
     struct HostDevice:
-        Value name, deviceName, claimName, requestName, tag, virtualGPUOptions
+        Value name, deviceName, claimName, requestName, virtualGPUOptions
     struct VgpuOptions:
         Value display
     struct VgpuDisplay:
         Value enabled, ramFB
 
     struct Network:
-        Value name, pod, multus, resourceClaim
+        Value name, resourceClaim
     struct Multus:
         Value networkName, default_
     struct ResourceClaim:
         Value claimName, requestName
     struct Volume:
         Value name, hostDisk, persistentVolumeClaim, cloudInitNoCloud, cloudInitConfigDrive, sysprep, containerDisk, ephemeral
-        Value emptyDisk, dataVolume, configMap, secret, downwardAPI, serviceAccount, downwardMetrics, memoryDump, containerPath
+        Value emptyDisk, dataVolume, configMap, secret, downwardAPI, serviceAccount, downwardMetrics
     struct HostDisk:
         Value path
 
@@ -279,17 +255,11 @@ cdef extern from "fields.hpp" namespace "kv" nogil:
     struct HostTopology:
         Value numa_cells
     struct HostCell:
-        Value id, memory, pages, distances, cpus
+        Value id, memory, pages, cpus
     struct HostCpu:
         Value id, siblings
-    struct HostDistance:
-        Value id, value
-    struct HostPages:
-        Value count, unit, size
-    struct HostMemory:
-        Value amount, unit
     struct DiskInfo:
-        Value format, backingFile, actualSize, virtualSize
+        Value format
     struct NetworkInfo:
         Value interfaces
     struct NetworkInfoInterface:
