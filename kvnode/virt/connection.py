@@ -55,6 +55,7 @@ class Connection:
             except libvirt.libvirtError as error:
                 if time.monotonic() > end:
                     raise VirtError(f"no libvirt daemon answered within {timeout:g} s", error) from None
+                self.on_refused(str(error))
             time.sleep(_RETRY_SECONDS)
         try:
             raw.setKeepAlive(*_KEEPALIVE)
@@ -63,6 +64,9 @@ class Connection:
         except libvirt.libvirtError as error:
             raise VirtError("registering for libvirt's events", error) from None
         self._raw = raw
+
+    def on_refused(self, why: str) -> None:
+        """Called for each try that failed while there is time for another; does nothing here."""
 
     def reopen(self, timeout: float) -> None:
         """Drop the broken connection and open another; raises VirtError as :meth:`open` does."""

@@ -7,6 +7,7 @@ are handed to the loop. A call that finds the connection broken fails; the next 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ Answer = TypeVar("Answer")
 THREADS = 2
 #: Seconds between looks at the connection when nothing was heard (``cmd/virt-launcher/virt-launcher.go:131``).
 WATCH_SECONDS = 10.0
+#: Seconds of silence after which it is said that the daemon does not answer.
+SILENT_SECONDS = 4.0
 #: Seconds that one attempt to connect again may take, and the pause before the next.
 ATTEMPT_SECONDS = 10.0
 PAUSE_SECONDS = 0.5
@@ -45,6 +48,8 @@ class Link(Connection):
         self._broken = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._closing = False
+        self._silent_since: float | None = None
+        self._silence_told = False
 
     # ---- what is heard
 
@@ -62,6 +67,9 @@ class Link(Connection):
     def open(self, timeout: float) -> None:
         """Connect and register all callbacks; blocks. Raises VirtError."""
         super().open(timeout)
+        if self._silence_told:
+            logger.info("the libvirt daemon answers")
+        self._silent_since, self._silence_told = None, False
         try:
             for event in self._events:
                 if event != libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE:  # registered for already
@@ -69,6 +77,15 @@ class Link(Connection):
         except libvirt.libvirtError as error:
             self.close()
             raise VirtError("registering for libvirt's events", error) from None
+
+    def on_refused(self, why: str) -> None:
+        """Say once that the daemon does not answer, when that has lasted for some seconds."""
+        now = time.monotonic()
+        if self._silent_since is None:
+            self._silent_since = now
+        if not self._silence_told and now - self._silent_since > SILENT_SECONDS:
+            self._silence_told = True
+            logger.warning("the libvirt daemon does not answer yet (%s); trying again until it does", why)
 
     def _hand_over(self, _connection: object, domain: libvirt.virDomain, *rest: Any) -> None:
         """Called in libvirt's thread; the last argument is the kind of event."""
@@ -134,7 +151,7 @@ class Link(Connection):
                 await self.call(self.reopen, ATTEMPT_SECONDS)
                 break
             except VirtError as error:
-                logger.warning("%s", error)
+                logger.debug("%s", error)  # said once already
                 await asyncio.sleep(PAUSE_SECONDS)
         logger.info("connected to the libvirt daemon again; callbacks are registered anew")
         for callback in self._on_reconnected:
