@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kvnode.cli.errors import CliError
-from kvnode.cli.serving import kubeconfig_option, log_to_stderr, until_told, verbose_option
+from kvnode.cli.serving import cluster_of, kubeconfig_option, log_to_stderr, until_told, verbose_option
 
 if TYPE_CHECKING:
     from kvnode.agent.settings import Settings
@@ -81,7 +81,6 @@ def command(
       NODE_NAME=node01 kvnode agent
     """
     from kvnode.agent.settings import Settings  # noqa: PLC0415 - only where there is a cluster
-    from kvnode.kube.config import discover  # noqa: PLC0415
     from kvnode.kube.errors import KubeError  # noqa: PLC0415
 
     log_to_stderr(verbose=verbose)
@@ -95,7 +94,7 @@ def command(
         port=port,
     )
     try:
-        return asyncio.run(_run(discover(kubeconfig), settings))
+        return asyncio.run(_run(cluster_of(kubeconfig), settings))
     except (KubeError, OSError) as error:
         raise CliError(str(error)) from None
 

@@ -118,7 +118,7 @@ def _usage(error: click.UsageError) -> int:
         click.echo(error.format_message(), err=True)
         return exitcodes.USAGE
     path = error.ctx.command_path if error.ctx else "kvnode"
-    complain(f"{error.format_message().rstrip('.')} (see `{path} --help`)")
+    complain(f"{one_line(error.format_message()).rstrip('.')} (see `{path} --help`)")
     return exitcodes.USAGE
 
 

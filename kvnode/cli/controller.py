@@ -14,7 +14,7 @@ import click
 
 from kvnode.cli import exitcodes
 from kvnode.cli.errors import CliError
-from kvnode.cli.serving import kubeconfig_option, log_to_stderr, until_told, verbose_option
+from kvnode.cli.serving import cluster_of, kubeconfig_option, log_to_stderr, until_told, verbose_option
 
 if TYPE_CHECKING:
     from kvnode.controller.ports import Settings
@@ -113,7 +113,6 @@ def command(
     Example:
       kvnode controller --kubeconfig admin.conf --namespace kubevirt
     """
-    from kvnode.kube.config import discover  # noqa: PLC0415 - only where there is a cluster
     from kvnode.kube.errors import KubeError  # noqa: PLC0415
     from kvnode.kube.ratelimit import TokenBucket  # noqa: PLC0415
 
@@ -121,7 +120,7 @@ def command(
     settings = _settings(launcher_image, image_pull_secret)
     limiter = TokenBucket(client_qps, client_burst)
     try:
-        configuration = discover(kubeconfig)
+        configuration = cluster_of(kubeconfig)
         where = namespace or configuration.namespace
         lease = _lease(where, lease_duration, renew_deadline, retry_period) if leader_elect else None
         return asyncio.run(_run(configuration, settings, watch_namespace, lease, limiter))

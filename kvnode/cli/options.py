@@ -116,7 +116,11 @@ def vm_names(*, required: bool = True) -> Decorator:
 
     def decorate(function: Function) -> Function:
         argument = click.argument(
-            "names", nargs=-1, required=required, metavar="NAME...", shell_complete=_complete_names
+            "names",
+            nargs=-1,
+            required=required,
+            metavar="NAME..." if required else "[NAME]...",
+            shell_complete=_complete_names,
         )
         return argument(function)
 

@@ -8,12 +8,15 @@ import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kvnode.cli import exitcodes
-from kvnode.cli.errors import one_line
+from kvnode.cli.errors import CliError, one_line
+
+if TYPE_CHECKING:
+    from kvnode.kube.config import Configuration
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -24,6 +27,23 @@ kubeconfig_option = click.option(
     help="How to reach the API server.  [default: $KUBECONFIG, the pod's service account, ~/.kube/config]",
 )
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Log more.")
+
+
+def cluster_of(kubeconfig: Path | None) -> Configuration:
+    """How to reach the API server that is meant.
+
+    Raises:
+        CliError: there is no telling.
+    """
+    from kvnode.kube.config import discover  # noqa: PLC0415 - only where there is a cluster
+    from kvnode.kube.errors import KubeError  # noqa: PLC0415
+
+    try:
+        return discover(kubeconfig)
+    except KubeError as error:
+        if kubeconfig is not None:
+            raise CliError(str(error)) from None
+        raise CliError(f"no cluster: {error}: give --kubeconfig, or set KUBECONFIG") from None
 
 
 class OneLine(logging.Formatter):

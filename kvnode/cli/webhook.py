@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kvnode.cli.errors import CliError
-from kvnode.cli.serving import kubeconfig_option, log_to_stderr, until_told, verbose_option
+from kvnode.cli.serving import cluster_of, kubeconfig_option, log_to_stderr, until_told, verbose_option
 
 if TYPE_CHECKING:
     from kvnode.kube.config import Configuration
@@ -78,7 +78,6 @@ def command(
     Example:
       kvnode webhook --namespace kvnode
     """
-    from kvnode.kube.config import discover  # noqa: PLC0415 - only where there is a cluster
     from kvnode.kube.errors import KubeError  # noqa: PLC0415
     from kvnode.webhook.certificates import CertificateError  # noqa: PLC0415
     from kvnode.webhook.run import Options  # noqa: PLC0415
@@ -94,7 +93,7 @@ def command(
         agent=agent_account,
     )
     try:
-        return asyncio.run(_run(discover(kubeconfig), options))
+        return asyncio.run(_run(cluster_of(kubeconfig), options))
     except (KubeError, CertificateError, OSError) as error:
         raise CliError(getattr(error, "strerror", None) or str(error)) from None
 

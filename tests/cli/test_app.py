@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -56,6 +57,7 @@ def test_help_loads_no_verb() -> None:
     [
         (["fly"], "kvnode: No such command 'fly'", "(see `kvnode --help`)"),
         (["ps", "--colour"], "kvnode: No such option", "(see `kvnode ps --help`)"),
+        (["completion"], "kvnode: Missing argument '{bash|zsh|fish}'", "(see `kvnode completion --help`)"),
         (["ps", "-o", "xml"], "kvnode: Invalid value for '-o'", "(see `kvnode ps --help`)"),
     ],
 )
@@ -179,3 +181,21 @@ def test_several_errors_are_a_line_each() -> None:
 def test_one_line_keeps_readable_text() -> None:
     assert one_line("größe ≥ 1") == "größe ≥ 1"
     assert one_line("a\tb\r\nc\x00") == "a b c\\x00"
+
+
+@pytest.mark.parametrize("verb", ["controller", "agent", "webhook"])
+def test_without_a_cluster_it_says_how_to_name_one(
+    kvnode: Kvnode, verb: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NODE_NAME", "node01")
+    (line,) = kvnode(verb).lines
+    assert line.startswith(f"kvnode: no cluster: {tmp_path}/.kube/config: ")
+    assert line.endswith(": give --kubeconfig, or set KUBECONFIG")
+
+
+@pytest.mark.parametrize("verb", ["top", "stop"])
+def test_names_that_may_be_left_out_are_shown_so(kvnode: Kvnode, verb: str) -> None:
+    assert f"Usage: kvnode {verb} [OPTIONS] [NAME]...\n" in kvnode(verb, "--help").out

@@ -117,7 +117,7 @@ def test_the_sum_term_by_term(kvnode: Kvnode) -> None:
 def test_where_it_falls_short(kvnode: Kvnode) -> None:
     (line,) = kvnode("pod", "--explain", "-", stdin=machine()).lines
     assert line.startswith(
-        "kvnode: warning: <stdin>: spec.template.spec.domain.memory.guest: up to 134217728 bytes"
+        "kvnode: warning: <stdin>: spec.template.spec.domain.memory.guest: up to 128Mi of page tables"
     )
     safe = kvnode("pod", "--explain", "--guest-page-tables", "-", stdin=machine())
     assert safe.err == ""

@@ -105,8 +105,8 @@ def _shortfalls(source: PodSource) -> list[Cause]:
             Cause(
                 _GUEST,
                 SHORTFALL,
-                f"up to {missing} bytes of page tables are not requested, as those of resources.requests.memory"
-                " alone are counted: request as much memory as the guest has",
+                f"up to {Quantity.from_bytes(missing)} of page tables are not requested, as those of"
+                " resources.requests.memory alone are counted: request as much memory as the guest has",
             )
         )
     if source.guaranteed:

@@ -81,7 +81,7 @@ def test_page_tables_that_nobody_requests_are_warned_of() -> None:
     vmi = instance(memory={"guest": "64Gi"}, cpu=ONE_CPU)
     (warning,) = account(vmi).warnings
     assert warning.field == "spec.domain.memory.guest"
-    assert "134217728 bytes" in warning.message
+    assert "up to 128Mi of page tables" in warning.message
     safe = account(vmi, settings=LauncherSettings(guest_page_tables=True))
     assert safe.warnings == ()
     assert safe.request - account(vmi).request == 134217728
