@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from kvnode.agent.errors import AgentError
 
 ROOT = Path("/proc/1/root/sys/fs/cgroup")
 """The node's, whatever the agent's container has at that place (``pkg/virt-handler/cgroup/constants``)."""
+OWN = Path("/sys/fs/cgroup")
+"""This process' own: where the root of the node's first process may not be looked into, it is what there is."""
 
 HOUSEKEEPING = "housekeeping"
 """The one group that is made inside a launcher's: for threads that must keep off the guest's CPUs."""
@@ -47,6 +50,8 @@ def groups_of(pid: int, *, proc: Path = Path("/proc"), root: Path = ROOT) -> Gro
         text = (proc / str(pid) / "cgroup").read_text()
     except OSError as error:
         raise AgentError(f"the launcher's control groups: process {pid}: {error.strerror}") from error
+    if root == ROOT and not os.access(ROOT, os.X_OK):
+        root = OWN
     unified = (root / "cgroup.controllers").exists()
     folders = {}
     for line in text.splitlines():
