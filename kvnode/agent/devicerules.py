@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from kvnode.spec.config import ClusterConfig
 
 logger = logging.getLogger(__name__)
 
+_CONTROLLER = "devices"
 _LIST, _ALLOW, _DENY = "devices.list", "devices.allow", "devices.deny"
 _FOLDERS = ("vfio", "bus/usb")
 """Below ``/dev``, whatever is in them was given to the pod for its VM."""
@@ -114,15 +115,15 @@ def _rule(root: Path, host: Path, name: str) -> Rule | None:
 
 
 def allow(groups: Groups, rules: Iterable[Rule]) -> list[Rule]:
-    """Allow what is not allowed yet; the answer is what was added.
+    """Allow what is not allowed yet; the answer is what was added. Without the controller all is allowed.
 
     Raises:
         AgentError: the kernel refuses.
     """
-    if groups.unified:
+    if groups.unified or _CONTROLLER not in groups.folders:
         return []
-    folder = groups.folder("devices")
-    added = []
+    folder = groups.folder(_CONTROLLER)
+    added: list[Rule] = []
     try:
         known = read_rules((folder / _LIST).read_text())
         for rule in rules:
@@ -137,9 +138,9 @@ def allow(groups: Groups, rules: Iterable[Rule]) -> list[Rule]:
     return added
 
 
-def deny(groups: Groups, rules: Iterable[Rule]) -> None:
+def deny(groups: Groups, rules: Sequence[Rule]) -> None:
     """Take back what was added. A group that is gone has taken it along."""
-    folder = groups.folder("devices")
+    folder = groups.folder(_CONTROLLER) if rules else Path()
     for rule in rules:
         try:
             (folder / _DENY).write_text(str(rule))

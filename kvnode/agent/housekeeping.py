@@ -90,6 +90,8 @@ def _move(thread: str, list_of_threads: Path) -> None:
 
 def give_back(groups: Groups) -> None:
     """Put all threads back to where they were, and take the group away. Blocks; one that is gone is no error."""
+    if not groups.unified and _CONTROLLER not in groups.folders:
+        return
     folder = groups.folder(_CONTROLLER)
     inside = folder / HOUSEKEEPING
     list_of_threads = "cgroup.threads" if groups.unified else "tasks"

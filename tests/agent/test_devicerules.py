@@ -134,6 +134,10 @@ class TestGroups:
         assert allow(found, [Rule("c", "1", "5", "rw")]) == []
         deny(found, [])
 
+    def test_without_the_controller_all_is_allowed(self) -> None:
+        assert allow(Groups(False, {}), [Rule("c", "1", "5", "rw")]) == []
+        deny(Groups(False, {}), [])
+
     def test_a_process_that_is_gone(self, tmp_path: Path) -> None:
         with pytest.raises(AgentError, match="process 7: No such file"):
             groups_of(7, proc=tmp_path)

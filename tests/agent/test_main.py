@@ -334,8 +334,8 @@ async def test_the_node_becomes_schedulable_with_its_devices(
 
         async with node.agent():
             await eventually(lambda: is_true(schedulable))
-            names = {f"devices.kubevirt.io/{name}" for name in ("kvm", "tun", "vhost-net")}
-            assert set(node.kubelet.registered) == names
+            names = {f"devices.kubevirt.io/{name}" for name in ("kvm", "tun", "vhost-net", "sev")}
+            await eventually(lambda: asyncio.sleep(0, set(node.kubelet.registered) == names))
         assert await schedulable() == "false"
 
 
