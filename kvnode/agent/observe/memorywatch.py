@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -37,6 +37,10 @@ PRESSED = 0.75
 """The part of the request from which on a VM is measured often."""
 SHARE = 1000
 """A measurement that took long comes again after this many times as long at the earliest."""
+LOOKED_AT, SHOWN = 500, 40
+"""Processes of a VM that are looked at, and of these the largest that are shown: a guest's owner may start many."""
+_DIGITS = 20
+"""A number of so many digits is no size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +148,25 @@ class MemoryWatch:
         own, theirs = (str((self._proc / name / "ns/pid").readlink()) for name in ("self", str(first)))
         if own == theirs:  # no pod: whose process is whose cannot be told
             return None
-        return measure(first, guest, self._terms(vmi), self._proc, namespaces.get(theirs, ()))
+        found = measure(first, guest, self._terms(vmi), self._proc, namespaces.get(theirs, [])[:LOOKED_AT])
+        largest = sorted(found.processes, key=lambda one: -one.proportional)[:SHOWN]
+        return replace(found, processes=tuple(one for one in found.processes if one in largest))
 
 
 def _ram(domain: Domain | None) -> tuple[int, ...]:
-    """Size in bytes of the guest's memory, as its domain has it; nothing when that is not known."""
+    """Sizes in bytes of the guest's blocks of memory, as its domain has them; nothing when they are not known."""
     if domain is None:
         return ()
-    value, unit = domain.spec("Memory", "Value"), domain.spec("Memory", "Unit")
-    size = libvirt_quantity(value, str(unit)) if isinstance(value, int) and value else None
-    return (Quantity(size).value,) if size else ()
+    cells = domain.spec("CPU", "NUMA", "Cells")
+    found = [one for one in cells if isinstance(one, Mapping)] if isinstance(cells, list) else []
+    blocks = [_bytes(one.get("Memory"), one.get("Unit")) for one in found]
+    blocks = blocks or [_bytes(domain.spec("Memory", "Value"), domain.spec("Memory", "Unit"))]
+    return tuple(size for size in blocks if size)
+
+
+def _bytes(value: object, unit: object) -> int:
+    """A size of libvirt's; 0 for what is none."""
+    text = str(value)
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 0
+    size = libvirt_quantity(number, str(unit or "KiB"))
+    return Quantity(size).value if size else 0

@@ -108,3 +108,21 @@ async def test_a_vm_that_has_used_up_its_overhead_is_told_of_once(
             await agent.memory.turn()
         await agent.events.flush()
         assert [one["count"] for one in await told(node)] == [1]
+
+
+@real_time
+async def test_an_agent_is_ready_when_kubelet_has_its_plugins_and_well_before(
+    control_plane: Cluster, namespace: str, folder: Any
+) -> None:
+    async with node_of(control_plane, namespace, folder) as node:
+        await node.kubelet.stop()
+        async with agent_of(node) as agent:
+            url = f"http://127.0.0.1:{agent.web.port}"
+            assert await get(f"{url}/readyz") == (503, "kubelet has not taken the device plugins yet\n")
+            assert await get(f"{url}/healthz") == (200, "ok\n")
+            await node.kubelet.start()
+
+            async def ready() -> bool:
+                return await get(f"{url}/readyz") == (200, "ok\n")
+
+            await eventually(ready, 40)

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from kvnode.agent.domain import Domain
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.ghosts import Ghost
 from kvnode.agent.observe import memorywatch
-from kvnode.agent.observe.memorywatch import FIRST, GROWTH, LONGEST, MemoryWatch
+from kvnode.agent.observe.memorywatch import FIRST, GROWTH, LONGEST, LOOKED_AT, SHOWN, MemoryWatch
 from kvnode.agent.processes import Household
 from kvnode.api.errors import FieldError
 from kvnode.memory.processes import by_namespace
-from kvnode.memory.report import MemoryReport
+from kvnode.memory.report import MemoryReport, ProcessMemory
 from tests.agent.build import vmi
 from tests.agent.observe.build import process, report
 from tests.kube.loops import real_time
@@ -36,6 +37,7 @@ class Node:
         self.vmis: dict[str, Any] = {}
         self.connections: list[Any] = []
         self.took = 0.0
+        self.processes: tuple[ProcessMemory, ...] = ()
         self.failure: Exception | None = None
         self.process("self", "pid:[1]")
         queue: Any = SimpleNamespace(add=lambda _key: None, forget=lambda _key: None)
@@ -77,7 +79,7 @@ class Node:
 
     def measure(self, first: int, _guest: Any, _terms: Any, _proc: Path, among: Any) -> MemoryReport:
         self.measured.append((first, tuple(sorted(among))))
-        return report(process("qemu", 7, self.used - 1, 0), requested=100)
+        return report(*self.processes or (process("qemu", 7, self.used - 1, 0),), requested=100)
 
     async def turn(self, later: float = 0.0) -> int:
         """A turn so much later; the answer is how many were measured."""
@@ -164,6 +166,43 @@ async def test_trouble_with_one_is_not_the_others(node: Node) -> None:
 
 
 @real_time
+async def test_of_a_vm_of_many_processes_the_largest_are_shown(node: Node) -> None:
+    node.launcher(1, "pid:[11]")
+    for pid in range(1000, 1000 + LOOKED_AT):
+        node.process(str(pid), "pid:[11]")
+    node.processes = tuple(process("other", pid, pid, 0) for pid in range(SHOWN + 5))
+    await node.turn()
+    assert len(node.measured[0][1]) == LOOKED_AT
+    last = node.watch.last("uid-1")
+    assert last is not None
+    assert [one.pid for one in last.report.processes] == list(range(5, SHOWN + 5))
+
+
+@real_time
 async def test_processes_of_this_machine_by_their_namespace() -> None:
     found = by_namespace()
     assert os.getpid() in found[str(Path("/proc/self/ns/pid").readlink())]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"Memory": {"Value": 64, "Unit": "MiB"}}, (64 << 20,)),
+        ({"Memory": {"Value": 64, "Unit": ""}}, (64 << 10,)),
+        (
+            {
+                "Memory": {"Value": 3, "Unit": "GiB"},
+                "CPU": {"NUMA": {"Cells": [{"Memory": "1", "Unit": "GiB"}, {"Memory": "2", "Unit": "GiB"}]}},
+            },
+            (1 << 30, 2 << 30),
+        ),
+        ({"Memory": {"Value": "x", "Unit": "GiB"}, "CPU": {"NUMA": {"Cells": [3]}}}, ()),
+        ({"Memory": {"Value": 10**30, "Unit": "GiB"}, "CPU": {"NUMA": 1}}, ()),
+        ({}, ()),
+    ],
+)
+def test_blocks_of_memory_out_of_what_a_launcher_says(
+    spec: dict[str, Any], expected: tuple[int, ...]
+) -> None:
+    assert memorywatch._ram(Domain({"Spec": spec})) == expected
+    assert memorywatch._ram(None) == ()
