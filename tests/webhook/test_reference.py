@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.webhook.ask import REFERENCE, comparable, mutated, refused, settings, with_same_uuid
+from kvnode.webhook.settings import Settings
+from tests.webhook.ask import REFERENCE, comparable, mutated, refused, settings, vm, with_same_uuid
 
 CASES = Path(__file__).parents[1] / "reference_cases"
 
@@ -33,6 +34,24 @@ def test_validate(case: dict[str, Any]) -> None:
     assert sorted(set(fields)) == case["fields"]
 
 
+@pytest.mark.parametrize("case", committed("validate"))
+def test_as_the_template_of_a_machine(case: dict[str, Any]) -> None:
+    check_template(case["vmi"], case["fields"], settings(arch=case["architecture"]))
+
+
+def check_template(vmi: dict[str, Any], fields: list[str], known: Settings) -> None:
+    """A machine is refused for what its instances would be, by the field in its template, and for nothing else."""
+    one = vm()
+    one["spec"]["template"] = {name: vmi[name] for name in ("metadata", "spec") if name in vmi}
+    told = refused(one, known=known, kind="VirtualMachine")
+    assert all(field.startswith("spec.template.") for field in told)
+    # Of its own a machine is refused a maxGuest that memory cannot be plugged up to.
+    assert fields or set(told) <= {"spec.template.spec.domain.memory.guest"}
+    # What the machine's defaults make of it is refused, or let through, alike.
+    made = mutated(one, None, known, kind="VirtualMachine")
+    assert bool(refused(made, known=known, kind="VirtualMachine")) == bool(told)
+
+
 def whole(group: str) -> list[dict[str, Any]]:
     with lzma.open(REFERENCE / f"{group}.jsonl.xz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
@@ -49,3 +68,4 @@ def test_every_case_of_the_whole_set() -> None:
         fields = refused(case["vmi"], known=known[case["arch"]])
         assert bool(fields) != case["valid"], case["id"]
         assert set(case["fields"]) <= set(fields), case["id"]
+        check_template(case["vmi"], case["fields"], known[case["arch"]])
