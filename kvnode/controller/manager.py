@@ -165,7 +165,7 @@ class Manager:
         node_queue: WorkQueue,
     ) -> None:
         told = self._informers
-        vm = MachineHandlers(machines, told["virtualmachines"].store, vm_queue.add, vm_queue.add_urgent)
+        vm = MachineHandlers(machines, told["virtualmachines"].store, vm_queue)
         vmi = InstanceHandlers(instances, told["virtualmachineinstances"].store, vmi_queue.add)
         node = NodeHandlers(node_queue.add, node_queue.add_after)
         handlers: dict[str, tuple[Any, ...]] = {

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kvnode.api.names import VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE
+from kvnode.controller import haste
+from kvnode.controller.haste import vm_cannot_wait, vmi_cannot_wait
 from kvnode.controller.indices import STATE_FOR_LABEL, VOLUME
 from kvnode.controller.meta import at, labels_of, namespace_of
 from kvnode.controller.vm import VirtualMachineController
@@ -19,6 +21,16 @@ Add = Callable[[str], None]
 
 SOON = 10.0
 """Seconds until a look that cannot be in a hurry."""
+
+
+class Queue(Protocol):
+    """A `WorkQueue`, as far as it is needed here."""
+
+    def add(self, key: str) -> None:
+        """Look at the key when it is its turn."""
+
+    def add_after(self, key: str, delay: float, *, urgent: bool = False) -> None:
+        """Look at the key after so many seconds, ahead of others or not."""
 
 
 class Told(Protocol):
@@ -49,17 +61,15 @@ def is_going(change: Change) -> bool:
 class MachineHandlers:
     """What concerns VirtualMachines."""
 
-    def __init__(
-        self, controller: VirtualMachineController, vms: Store, add: Add, add_urgent: Add | None = None
-    ) -> None:
+    def __init__(self, controller: VirtualMachineController, vms: Store, queue: Queue) -> None:
         self._controller = controller
         self._vms = vms
-        self._add = add
-        self._add_urgent = add_urgent or add
+        self._queue = queue
+        self._add = queue.add
 
     def on_vm(self, change: Change) -> None:
         """A VM itself."""
-        self._add(change.key)
+        self._queue.add_after(change.key, 0 if vm_cannot_wait(change) else haste.SOON)
 
     def on_vmi(self, change: Change) -> None:
         """A VMI: of its VM; one without an owner may be adopted by its namesake.
@@ -74,7 +84,8 @@ class MachineHandlers:
             self._controller.expectations.creation_observed(key)
         if is_going(change):
             self._controller.expectations.deletion_observed(key, deletion_marker(change.object))
-        (self._add if change.added else self._add_urgent)(key)
+        delay = 0 if vmi_cannot_wait(change) else haste.SOON
+        self._queue.add_after(key, delay, urgent=not change.added)
 
     def on_data_volume(self, change: Change) -> None:
         """A DataVolume: of the VM that made it, and of those that use it."""

@@ -25,6 +25,8 @@ class Change:
     key: str
     _before: Entry | None
     _after: Entry | None
+    own: bool = False
+    """Whether it is told by the answer to a write of this process, and not by a watch."""
 
     @property
     def added(self) -> bool:
@@ -112,7 +114,7 @@ class Informer:
         version = version_of(obj)
         if not self.reflector.synced.is_set() or not version or version <= self._position:
             return False
-        return self._take(obj)
+        return self._take(obj, own=True)
 
     # What the reflector tells; see its Follower.
 
@@ -153,7 +155,7 @@ class Informer:
                 self._drop(entry.key, event.object)
         self._position = version_of(event.object) or self._position
 
-    def _take(self, obj: Object, entry: Entry | None = None) -> bool:
+    def _take(self, obj: Object, entry: Entry | None = None, *, own: bool = False) -> bool:
         entry = entry or entry_of(obj)
         known = self.store.entry(entry.key)
         if known is not None:
@@ -163,7 +165,7 @@ class Informer:
                 self._drop(entry.key)
                 known = None
         self.store.put(entry, obj)
-        self._tell(Change(entry.key, known, entry), self._handlers)
+        self._tell(Change(entry.key, known, entry, own), self._handlers)
         return True
 
     def _drop(self, key: str, last: Object | None = None) -> None:

@@ -53,6 +53,7 @@ class WorkQueue:
         """The names that are in, and whether they are urgent."""
         self._working: dict[str, float] = {}
         self._due: dict[str, float] = {}
+        self._due_urgent: set[str] = set()
         self._heap: list[tuple[float, str]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -98,12 +99,14 @@ class WorkQueue:
         (self._ready_first if self._dirty[key] else self._ready)[key] = None
         self._wake()
 
-    def add_after(self, key: str, delay: float) -> None:
-        """Put a name in after ``delay`` seconds; the earliest of several such times counts."""
+    def add_after(self, key: str, delay: float, *, urgent: bool = False) -> None:
+        """Put a name in after ``delay`` seconds, urgent then or not; the earliest of several such times counts."""
         if delay <= 0:
-            self.add(key)
+            self._add(key, urgent=urgent)
             return
         due = self._loop.time() + delay
+        if urgent:
+            self._due_urgent.add(key)
         if self._stopped or self._due.get(key, due + 1) <= due:
             return
         self._due[key] = due
@@ -172,6 +175,7 @@ class WorkQueue:
         if self._timer:
             self._timer.cancel()
         self._due.clear()
+        self._due_urgent.clear()
         self._heap.clear()
         while self._waiters:
             self._wake()
@@ -196,7 +200,8 @@ class WorkQueue:
             due, key = heapq.heappop(self._heap)
             if self._due.get(key) == due:  # not one that an earlier time replaced
                 del self._due[key]
-                self.add(key)
+                self._add(key, urgent=key in self._due_urgent)
+                self._due_urgent.discard(key)
         self._arm()
 
 
