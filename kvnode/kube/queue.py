@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 
 from kvnode.kube.backoff import ItemBackoff
+from kvnode.kube.histogram import Histogram
 from kvnode.kube.ratelimit import TokenBucket
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,11 @@ class WorkQueue:
         """How often a name was put in that was not in."""
         self.retries = 0
         """How often a name failed."""
+        self.waited = Histogram()
+        """Seconds that names that could be worked on waited for a worker."""
+        self.worked = Histogram()
+        """Seconds that work on a name took."""
+        self._since: dict[str, float] = {}
 
     def __len__(self) -> int:
         """Names that could be worked on now."""
@@ -91,6 +97,7 @@ class WorkQueue:
             return
         self._dirty[key] = urgent
         self.adds += known is None
+        self._since.setdefault(key, self._loop.time())
         if key not in self._working:
             self._ready.pop(key, None)
             self._put(key)
@@ -155,7 +162,8 @@ class WorkQueue:
                 raise
         key = self._next()
         del self._dirty[key]
-        self._working[key] = self._loop.time()
+        now = self._working[key] = self._loop.time()
+        self.waited.observe(now - self._since.pop(key, now))
         return key
 
     def _next(self) -> str:
@@ -165,7 +173,9 @@ class WorkQueue:
 
     def done(self, key: str) -> None:
         """The name has been worked on, whatever came of it."""
-        self._working.pop(key, None)
+        since = self._working.pop(key, None)
+        if since is not None:
+            self.worked.observe(self._loop.time() - since)
         if key in self._dirty:  # added meanwhile
             self._put(key)
 

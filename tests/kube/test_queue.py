@@ -204,3 +204,23 @@ async def test_an_urgent_name_wakes_a_worker() -> None:
     await settle()
     queue.add_urgent("a")
     assert await waiting == "a"
+
+
+@virtual_time
+async def test_what_a_queue_does_can_be_measured() -> None:
+    queue = WorkQueue("q")
+    queue.add("a")
+    queue.add("a")
+    await asyncio.sleep(2)
+    await queue.get()
+    await asyncio.sleep(3)
+    assert queue.running() == {"a": 3.0}
+    queue.add("a")  # comes again, and waits from now on
+    await asyncio.sleep(1)
+    queue.done("a")
+    queue.add_rate_limited("a")
+    assert queue.running() == {}
+    assert (queue.adds, queue.retries) == (2, 1)
+    assert (queue.waited.sum, queue.worked.sum) == (2.0, 4.0)
+    await queue.get()
+    assert queue.waited.sum == 3.0

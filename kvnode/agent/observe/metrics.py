@@ -11,6 +11,7 @@ from typing import Protocol
 
 from kvnode.agent.observe.exposition import Exposition
 from kvnode.agent.observe.samples import Seen
+from kvnode.kube.histogram import Histogram
 from kvnode.kube.objects import split_key
 from kvnode.memory.report import MemoryReport
 
@@ -26,6 +27,8 @@ class Queue(Protocol):
     name: str
     adds: int
     retries: int
+    waited: Histogram
+    worked: Histogram
 
     def __len__(self) -> int:
         """Names that could be worked on now."""
@@ -76,6 +79,14 @@ def _expose_queue(queue: Queue, found: Exposition) -> None:
         ("unfinished_work_seconds", GAUGE, "How long the passes under way run, together.", sum(running)),
     ):
         found.add(f"kubevirt_workqueue_{name}", kind, text, value, {"name": queue.name})
+    waited = "How long names waited for a worker."
+    found.add_histogram(
+        "kubevirt_workqueue_queue_duration_seconds", waited, queue.waited, {"name": queue.name}
+    )
+    worked = "How long passes took."
+    found.add_histogram(
+        "kubevirt_workqueue_work_duration_seconds", worked, queue.worked, {"name": queue.name}
+    )
 
 
 def _expose_process(proc: Path, found: Exposition) -> None:

@@ -13,6 +13,7 @@ from kvnode.agent.observe.exposition import Exposition
 from kvnode.agent.observe.memorywatch import Measured
 from kvnode.agent.observe.metrics import Source, expose
 from kvnode.agent.observe.samples import Seen
+from kvnode.kube.histogram import Histogram
 from tests.agent.observe.build import HOSTILE, MIB, process, report, seen
 
 parser = pytest.importorskip("prometheus_client.parser", reason="prometheus-client is not installed")
@@ -27,6 +28,11 @@ class Queue:
     name = "virt-handler-vm"
     adds = 9
     retries = 2
+
+    def __init__(self) -> None:
+        self.waited, self.worked = Histogram(), Histogram()
+        for seconds in (0.5, 0.05, 20):
+            self.worked.observe(seconds)
 
     def __len__(self) -> int:
         return 3
@@ -102,11 +108,26 @@ def test_of_the_agent_itself() -> None:
     assert found["process_open_fds", none] > 2
 
 
+def test_durations_are_histograms() -> None:
+    text = str(expose([], source()))
+    family = read(text)["kubevirt_workqueue_work_duration_seconds"]
+    assert family.type == "histogram"  # type: ignore[attr-defined]
+    found = values(text)
+    queue = {"name": "virt-handler-vm"}
+    name = "kubevirt_workqueue_work_duration_seconds"
+    for bound, count in (("1e-08", 0), ("0.1", 1), ("1.0", 2), ("+Inf", 3)):
+        assert found[f"{name}_bucket", frozenset({**queue, "le": bound}.items())] == count
+    assert found[f"{name}_sum", frozenset(queue.items())] == 20.55
+    assert found[f"{name}_count", frozenset(queue.items())] == 3
+
+
 def test_counters_are_called_so_and_gauges_are_not() -> None:
     """Prometheus' rule, to which the reference makes an exception or two."""
     for name, family in read(str(expose([seen()], source()))).items():
         kind = family.type  # type: ignore[attr-defined]
         sampled = {sample.name for sample in family.samples}  # type: ignore[attr-defined]
+        if kind == "histogram":
+            continue
         assert kind in ("counter", "gauge"), name
         assert all(one.endswith("_total") == (kind == "counter") for one in sampled), name
 
