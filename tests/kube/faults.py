@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -46,6 +46,8 @@ class Fault:
     """Seconds before anything else."""
     rewrite: Callable[[bytes], bytes] | None = None
     """Changes every piece of the answer that passes."""
+    lag: float = 0.0
+    """Seconds for which every piece of the answer is held back."""
 
 
 class FaultyServer:
@@ -63,7 +65,9 @@ class FaultyServer:
         self.url = ""
         self.up = True
         """While false, every connection is closed at once."""
-        self._open: set[asyncio.Transport] = set()
+        self.before: Callable[[str], Awaitable[None]] | None = None
+        """Called with ``METHOD path?query`` of a request that is about to be passed on."""
+        self._open: dict[asyncio.Transport, str] = {}
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -80,12 +84,12 @@ class FaultyServer:
         """How many requests are being answered now."""
         return sum(1 for transport in self._open if not transport.is_closing())
 
-    def cut(self) -> int:
-        """Break all connections now, in the midst of whatever; the answer is how many."""
-        count = len(self._open)
-        for transport in list(self._open):
+    def cut(self, where: str = "") -> int:
+        """Break the connections of requests that fit now, in the midst of whatever; the answer is how many."""
+        found = [transport for transport, request in self._open.items() if re.search(where, request)]
+        for transport in found:
             transport.abort()
-        return count
+        return len(found)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FaultyServer]:
@@ -112,11 +116,11 @@ class FaultyServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         transport = request.transport
         assert isinstance(transport, asyncio.Transport)
-        self._open.add(transport)
+        line = f"{request.method} {request.raw_path}"
+        self._open[transport] = line
         try:
             if not self.up:
                 return self._dropped(transport)
-            line = f"{request.method} {request.raw_path}"
             self.requests.append(line)
             self.times.append(asyncio.get_running_loop().time())
             self.tokens.append(request.headers.get("Authorization", ""))
@@ -131,7 +135,7 @@ class FaultyServer:
                 await asyncio.Event().wait()
             return await self._forward(request, fault, transport)
         finally:
-            self._open.discard(transport)
+            self._open.pop(transport, None)
 
     def _fault(self, line: str) -> Fault:
         for fault in self.faults:
@@ -151,6 +155,8 @@ class FaultyServer:
         }
         url = self._cluster.server + request.raw_path
         body = await request.read()
+        if self.before is not None:
+            await self.before(f"{request.method} {request.raw_path}")
         async with self._session.request(request.method, url, data=body, headers=headers) as answer:
             if fault.after:
                 await answer.read()
@@ -161,6 +167,8 @@ class FaultyServer:
             passed = 0
             with _ended(answer):
                 async for piece in answer.content.iter_any():
+                    if fault.lag:
+                        await asyncio.sleep(fault.lag)
                     if fault.rewrite:
                         piece = fault.rewrite(piece)  # noqa: PLW2901
                     if 0 <= fault.cut_after < passed + len(piece):
