@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -41,8 +42,10 @@ ROOT = Path(__file__).resolve().parent.parent
 NODE, OTHER = "bench-node", "other-node"
 SIDE_BY_SIDE = 16
 """Creations under way at once."""
-ROUNDS = 4
+ROUNDS = 3
 """Of Syncs, one of each VMI; the best round counts: what disturbs one is often another program's."""
+AHEAD = -10
+"""By how much more urgent than usual what is measured is (nice(2)): others use the machine too."""
 TICK = os.sysconf("SC_CLK_TCK")
 MIB = 1 << 20
 SPEC = {
@@ -330,7 +333,7 @@ async def delays(node: Node, count: int) -> list[float]:
         patch = {"metadata": {"annotations": {"bench": note}}}
         await node.client.patch(VIRTUAL_MACHINE_INSTANCES, name, node.namespace, patch, PatchType.MERGE)
         asked.append((name, note))
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.1)
     await asyncio.sleep(1)
     looking.cancel()
     later = node.syncs()[start:]
@@ -396,6 +399,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     options = parser.parse_args()
     cluster = up(say)
+    with contextlib.suppress(PermissionError):  # the agent and all that it meets run ahead of other programs
+        os.nice(AHEAD)
     try:
         figures = asyncio.run(measure(cluster, options.vmis, options.others, options.rest))
     finally:

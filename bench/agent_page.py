@@ -32,7 +32,8 @@ def section(vmis: int, rows: Sequence[Sequence[str]], machine: str, load: float)
 `kvnode agent` with {vmis} VMIs on its node, by `make bench-agent`: a real API server; each launcher is a process in
 namespaces of its own that speaks cmd.v1 and runs no guest (`tests/agent/podded.py`).
 
-Measured on: {machine}. Processes that ran or wanted to: {load:.1f} on average.
+Measured on: {machine}. Processes that ran or wanted to: {load:.1f} on average; the agent and its launchers
+ran ahead of others (nice -10).
 
 | | | must be below |
 | --- | --: | --: |
