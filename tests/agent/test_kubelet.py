@@ -15,6 +15,10 @@ from typing import Any
 
 import pytest
 
+from kvnode.agent.cgroups import groups_of
+from kvnode.agent.devicerules import Rule, allow, deny
+from kvnode.agent.domain import Domain
+from kvnode.agent.housekeeping import give_back, isolate_helpers
 from tests.agent.machinery import Machine
 from tests.cluster.binaries import kubectl
 from tests.cluster.cluster import SOURCE, Cluster, up
@@ -29,6 +33,10 @@ pytestmark = [
 ]
 
 NODE = "node1"
+CGROUPS = Path("/sys/fs/cgroup")
+version_1 = pytest.mark.skipif(
+    not (CGROUPS / "devices/devices.list").exists(), reason="needs control groups 1"
+)
 TUN, KVM, GPU = "devices.kubevirt.io/tun", "devices.kubevirt.io/kvm", "nvidia.com/TU104GL"
 ADDRESS, GROUP = "0000:65:00.0", "45"
 # A /dev that can be changed without the machine's other tenants noticing, with nodes for what VFIO would have.
@@ -67,6 +75,22 @@ class Node:
         assert self.plugins.stdin is not None
         self.plugins.stdin.write(json.dumps(configuration) + "\n")
         self.plugins.stdin.flush()
+
+    def pid(self, pod: str) -> int:
+        """PID of the pod's container's first process, as the machine has it."""
+        found: Any = self.cluster.request("GET", f"/api/v1/namespaces/{self.space}/pods/{pod}")
+        uid = found["metadata"]["uid"]
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                inside = uid in (entry / "cgroup").read_text()
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if inside and command.startswith(b"sleep\0"):
+                return int(entry.name)
+        raise AssertionError(f"{pod} has no process")
 
     def run(self, *argv: str) -> str:
         return self.cluster.run_on(NODE, *argv)
@@ -216,6 +240,34 @@ def test_a_device_that_is_gone_cannot_be_had_until_it_is_back(node: Node) -> Non
     node.run("mv", "/dev/gone", "/dev/kvm")
     node.until(KVM, "5")
     assert node.can_open(node.pod(KVM), "/dev/kvm") == ""
+
+
+@version_1
+def test_a_container_is_allowed_a_device_and_loses_it_again(node: Node) -> None:
+    """In the control group that the real container runtime has made."""
+    pod = node.pod()
+    node.inside(pod, "mknod", "/tmp/kvm", "c", "10", "232")
+    groups = groups_of(node.pid(pod), root=CGROUPS)
+    assert "not permitted" in node.can_open(pod, "/tmp/kvm")
+    added = allow(groups, [Rule("c", "1", "3", "rw"), Rule("c", "10", "232", "rw")])
+    assert list(map(str, added)) == ["c 10:232 rw"]
+    assert node.can_open(pod, "/tmp/kvm") == ""
+    deny(groups, added)
+    assert "not permitted" in node.can_open(pod, "/tmp/kvm")
+
+
+@version_1
+def test_a_pod_whose_threads_were_moved_is_deleted_without_a_trace(node: Node) -> None:
+    pod = node.pod()
+    pid = node.pid(pod)
+    groups = groups_of(pid, root=CGROUPS)
+    folder = groups.folder("cpuset")
+    cpus = (folder / "cpuset.cpus").read_text().strip()
+    isolate_helpers(groups, Domain({"Spec": {"CPUTune": {"EmulatorPin": {"CPUSet": cpus}}}}))
+    assert str(pid) in (folder / "housekeeping/tasks").read_text().split()
+    node.cluster.request("DELETE", f"/api/v1/namespaces/{node.space}/pods/{pod}")
+    wait(lambda: not folder.parent.exists())
+    give_back(groups)
 
 
 def test_a_gpu_is_offered_while_it_is_permitted(node: Node) -> None:
