@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +19,11 @@ from kvnode.agent.cgroups import Groups
 from kvnode.agent.errors import AgentError
 from kvnode.agent.rootfs import opened
 from kvnode.agent.vmi import Vmi, devices, interfaces, is_sev
-from kvnode.spec.config import ClusterConfig
 
 logger = logging.getLogger(__name__)
 
 _CONTROLLER = "devices"
 _LIST, _ALLOW, _DENY = "devices.list", "devices.allow", "devices.deny"
-_FOLDERS = ("vfio", "bus/usb")
-"""Below ``/dev``, whatever is in them was given to the pod for its VM."""
-_MOST = 256
-"""Nodes that are looked at; a launcher may put there as many as it likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +62,12 @@ def read_rules(text: str) -> list[Rule]:
     return found
 
 
-def needed(vmi: Vmi, root: Path, host: Path, config: ClusterConfig) -> list[Rule]:
+def needed(vmi: Vmi, root: Path, host: Path) -> list[Rule]:
     """What a VM's QEMU opens, of what the launcher has below its root.
 
     Only what is the same device on the node (`host`, its ``/dev``) counts: a launcher could make a node of any name
-    for any device. Volumes that are block devices have no names there; they are the runtime's.
+    for any device. For the same reason nothing is allowed for devices that a VM has for itself (VFIO, USB, block
+    volumes): which of them are its own is kubelet's to say, and kubelet has said it to the runtime.
     """
     names = ["kvm"]
     if devices(vmi).get("rng") is not None:
@@ -82,23 +78,8 @@ def needed(vmi: Vmi, root: Path, host: Path, config: ClusterConfig) -> list[Rule
         names.append("sev")
     if interfaces(vmi) or devices(vmi).get("autoattachPodInterface") in (None, True):
         names += ["net/tun", "vhost-net"]
-    if config.use_emulation and not (host / "kvm").exists():
-        names.remove("kvm")
-    names += _plugged(host)
     found = (rule for name in names if (rule := _rule(root, host, name)) is not None)
     return list(dict.fromkeys(found))
-
-
-def _plugged(host: Path) -> Iterator[str]:
-    """Names below ``/dev`` that the node has in the folders of passed devices."""
-    count = 0
-    for folder in _FOLDERS:
-        for path in sorted((host / folder).rglob("*")):
-            count += 1
-            if count > _MOST:
-                logger.warning("/dev: more than %d devices to hand to guests: the rest is left out", _MOST)
-                return
-            yield str(path.relative_to(host))
 
 
 def _rule(root: Path, host: Path, name: str) -> Rule | None:

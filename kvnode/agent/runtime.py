@@ -74,18 +74,19 @@ class NodeRuntime:
 
     async def claim_devices(self, vmi: Vmi) -> None:
         """Make host disks, give device nodes and disk files to the launcher's user, and let it open devices."""
-        place, config = await self._place_of(vmi), self._config()
-        told: list[str] = []
-        await asyncio.to_thread(make_host_disks, vmi, place.root, config, told.append)
-        for text in told:
+        place = await self._place_of(vmi)
+        for text in await asyncio.to_thread(self._claim, vmi, place, self._config()):
             self._recorder.event(vmi, "Normal", "ToleratedSmallPV", text)
-        await asyncio.to_thread(claim_devices, vmi, place.root, config)
-        await asyncio.to_thread(self._allow_devices, vmi, place, config)
 
-    def _allow_devices(self, vmi: Vmi, place: Place, config: ClusterConfig) -> None:
+    def _claim(self, vmi: Vmi, place: Place, config: ClusterConfig) -> list[str]:
+        """All of it; the answer is what the VMI's owner is to be told. Blocks."""
+        told: list[str] = []
+        make_host_disks(vmi, place.root, config, told.append)
+        claim_devices(vmi, place.root, config)
         done = self._done_to(vmi, place)
-        rules = devicerules.needed(vmi, place.root, self._devices, config)
+        rules = devicerules.needed(vmi, place.root, self._devices)
         done.allowed += devicerules.allow(done.groups, rules)
+        return told
 
     def _done_to(self, vmi: Vmi, place: Place) -> _Done:
         groups = groups_of(place.pid, root=self._control_groups)

@@ -15,7 +15,6 @@ import pytest
 from kvnode.agent.cgroups import Groups, groups_of
 from kvnode.agent.devicerules import Rule, allow, deny, needed, read_rules
 from kvnode.agent.errors import AgentError
-from kvnode.spec.config import ClusterConfig
 from tests.agent.build import vmi
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -76,37 +75,40 @@ class TestNeeded:
             "urandom": (1, 9),
             "vhost-vsock": (10, 241),
         }
-        names |= {"sev": (10, 124), "vfio/vfio": (10, 196), "vfio/45": (240, 0), "bus/usb/001/002": (189, 1)}
+        names |= {"sev": (10, 124), "vfio/vfio": (10, 196), "vfio/45": (240, 0)}
         for name, numbers in names.items():
             node(root / "dev", name, numbers)
             node(host, name, numbers)
         return root, host
 
-    def rules(self, found: dict[str, Any], roots: tuple[Path, Path], **config: Any) -> set[str]:
-        return {str(rule) for rule in needed(found, *roots, ClusterConfig.from_mapping(config))}
+    def rules(self, found: dict[str, Any], roots: tuple[Path, Path]) -> set[str]:
+        return {str(rule) for rule in needed(found, *roots)}
 
     def test_a_vm_needs_what_it_asks_for(self, roots: tuple[Path, Path]) -> None:
-        passed = {"c 10:196 rw", "c 240:0 rw", "c 189:1 rw"}
-        assert self.rules(machine(), roots) == {"c 10:232 rw"} | passed
-        assert self.rules(machine(interfaces=[{"name": "n"}]), roots) - passed == {
+        assert self.rules(machine(), roots) == {"c 10:232 rw"}
+        assert self.rules(machine(interfaces=[{"name": "n"}]), roots) == {
             *("c 10:232 rw", "c 10:200 rw", "c 10:238 rw")
         }
         rest = self.rules(machine(rng={}, autoattachVSOCK=True, sev=True), roots)
-        assert rest - passed == {"c 10:232 rw", "c 1:9 rw", "c 10:241 rw", "c 10:124 rw"}
+        assert rest == {"c 10:232 rw", "c 1:9 rw", "c 10:241 rw", "c 10:124 rw"}
 
-    def test_what_the_launcher_has_not_is_not_allowed(self, roots: tuple[Path, Path]) -> None:
-        (roots[0] / "dev/vfio/45").unlink()
-        assert "c 240:0 rw" not in self.rules(machine(), roots)
+    def test_devices_that_a_vm_has_for_itself_are_kubelets_to_give(self, roots: tuple[Path, Path]) -> None:
+        """A launcher that may make nodes would have another VM's GPU by its number."""
+        gpus = machine(gpus=[{"name": "g", "deviceName": "vendor.example/gpu"}])
+        assert self.rules(gpus, roots) == {"c 10:232 rw"}
+
+    def test_without_the_node_there_is_nothing_to_allow(self, roots: tuple[Path, Path]) -> None:
+        (roots[0] / "dev/kvm").unlink()
+        assert self.rules(machine(), roots) == set()
 
     def test_a_node_that_is_another_device_is_not_allowed(self, roots: tuple[Path, Path]) -> None:
-        """A launcher that may make nodes would have the machine's disk by the name of a GPU."""
-        for name, numbers, kind in (("vfio/45", (8, 0), 0o060000), ("kvm", (1, 1), 0o020000)):
+        """It would have the machine's disk, or its memory, by the name of a harmless device."""
+        for name, numbers, kind in (("sev", (8, 0), 0o060000), ("kvm", (1, 1), 0o020000)):
             (roots[0] / "dev" / name).unlink()
             node(roots[0] / "dev", name, numbers, kind)
-        node(roots[0] / "dev", "vfio/46", (8, 0), 0o060000)
-        (roots[0] / "dev/bus/usb/001/002").unlink()
-        (roots[0] / "dev/bus/usb/001/002").symlink_to("/dev/vfio/45")
-        assert self.rules(machine(), roots) == {"c 10:196 rw"}
+        (roots[0] / "dev/urandom").unlink()
+        (roots[0] / "dev/urandom").symlink_to("/dev/vhost-net")
+        assert self.rules(machine(rng={}, sev=True), roots) == set()
 
 
 class TestGroups:
