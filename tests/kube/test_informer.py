@@ -412,3 +412,14 @@ async def test_through_a_storm_of_faults_the_end_is_the_truth(
             await until(lambda: content(informer) == expected, 30)
             assert {key for key, number in counted.items() if number} == set(expected)
             assert set(counted.values()) <= {0, 1}
+
+
+@virtual_time
+async def test_what_an_own_write_tells_is_marked() -> None:
+    informer, seen = alone(), []
+    informer.add_handler(lambda change: seen.append(change.own))
+    tell_list(informer, 5, obj("a", 1))
+    informer.observe(obj("a", 6))
+    informer.happened(Event("MODIFIED", obj("a", 6)))
+    informer.happened(Event("MODIFIED", obj("a", 7)))
+    assert seen == [False, True, False]

@@ -224,3 +224,19 @@ async def test_what_a_queue_does_can_be_measured() -> None:
     assert (queue.waited.sum, queue.worked.sum) == (2.0, 4.0)
     await queue.get()
     assert queue.waited.sum == 3.0
+
+
+@virtual_time
+async def test_a_delayed_name_may_be_urgent_when_it_comes() -> None:
+    queue = WorkQueue("q")
+    queue.add_after("late", 2)
+    queue.add_after("late", 3, urgent=True)
+    await asyncio.sleep(1)
+    queue.add("a")
+    await asyncio.sleep(2)
+    queue.add_after("now", 0, urgent=True)
+    assert await drained(queue) == ["late", "now", "a"]
+    queue.add_after("late", 1)
+    queue.add("b")
+    await asyncio.sleep(2)
+    assert await drained(queue) == ["b", "late"]
