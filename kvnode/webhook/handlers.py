@@ -44,7 +44,7 @@ class Admission:
         decide = _DECISIONS[path].get(request.resource)
         if decide is None or request.subresource:
             # Never registered for these; who asks all the same is told that there is nothing to say.
-            return write_answer(request.uid, Answer())
+            return write_answer(request, Answer())
         try:
             answer = decide(request, self.settings)
         except FieldError as error:
@@ -54,10 +54,10 @@ class Admission:
             logger.exception("%s %s: a defect while deciding", request.operation, request.resource)
             answer = Answer(causes=[Cause("", "InternalError", "the webhook failed: see its log")], code=500)
         try:
-            return write_answer(request.uid, answer)
+            return write_answer(request, answer)
         except TypeError:  # the encoder goes less deep than the decoder
             cause = Cause("", INVALID, "the object is nested too deeply")
-            return write_answer(request.uid, Answer(causes=[cause]))
+            return write_answer(request, Answer(causes=[cause]))
 
 
 __all__ = ["MUTATE", "PATHS", "VALIDATE", "Admission", "ReviewError"]

@@ -12,6 +12,7 @@ import orjson
 from kvnode.spec.cause import Cause
 
 API_VERSION = "admission.k8s.io/v1"
+GROUP = "kubevirt.io"
 _MOST_CAUSES = 20
 """Causes that an answer names: more help nobody, and hostile input may have thousands."""
 
@@ -27,9 +28,12 @@ class Request:
     uid: str
     operation: str
     """CREATE or UPDATE; others are never asked."""
+    kind: str
     resource: str
     """Plural of the kind."""
     subresource: str
+    name: str
+    """"" when the API server is yet to make one."""
     namespace: str
     username: str
     node: str
@@ -72,8 +76,8 @@ def read_request(body: bytes) -> Request:
         raise ReviewError(f"is no AdmissionReview of {API_VERSION}")
     request = _mapping(review, "request")
     resource = _mapping(request, "resource")
-    if resource.get("group") != "kubevirt.io":
-        raise ReviewError("request.resource.group: must be kubevirt.io")
+    if resource.get("group") != GROUP:
+        raise ReviewError(f"request.resource.group: must be {GROUP}")
     operation = _text(request, "operation")
     if operation not in ("CREATE", "UPDATE"):
         raise ReviewError("request.operation: must be CREATE or UPDATE")
@@ -85,8 +89,10 @@ def read_request(body: bytes) -> Request:
     return Request(
         uid=_text(request, "uid"),
         operation=operation,
+        kind=_text(_mapping(request, "kind"), "kind"),
         resource=_text(resource, "resource"),
         subresource=_text(request, "subResource"),
+        name=_text(request, "name"),
         namespace=_text(request, "namespace"),
         username=_text(user, "username"),
         node=str(nodes[0]) if isinstance(nodes, list) and nodes else "",
@@ -113,11 +119,15 @@ def _text(parent: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def write_answer(uid: str, answer: Answer) -> bytes:
-    """The AdmissionReview that answers the question of that `uid`."""
-    response: dict[str, Any] = {"uid": uid, "allowed": not answer.causes}
+def write_answer(request: Request, answer: Answer) -> bytes:
+    """The AdmissionReview that answers a question.
+
+    Raises:
+        TypeError: the patch is nested too deeply to be written.
+    """
+    response: dict[str, Any] = {"uid": request.uid, "allowed": not answer.causes}
     if answer.causes:
-        response["status"] = _status(answer.causes, answer.code)
+        response["status"] = _status(request, answer.causes, answer.code)
     elif answer.patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(orjson.dumps(answer.patch)).decode()
@@ -126,18 +136,22 @@ def write_answer(uid: str, answer: Answer) -> bytes:
     return orjson.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
 
 
-def _status(causes: Sequence[Cause], code: int) -> dict[str, Any]:
+def _status(request: Request, causes: Sequence[Cause], code: int) -> dict[str, Any]:
     """A Status of the API server's own form, so that clients show the fields at fault."""
     told = causes[:_MOST_CAUSES]
     message = "; ".join(str(cause) for cause in told)
     if len(causes) > len(told):
         message += f"; and {len(causes) - len(told)} more"
+    details: dict[str, Any] = {
+        # Clients write a field before each cause: one of the whole object is in the message alone.
+        "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in told if c.field]
+    }
+    if request.name and request.kind:
+        details |= {"group": GROUP, "kind": request.kind, "name": request.name}
     return {
         "status": "Failure",
         "message": message,
         "reason": {422: "Invalid", 403: "Forbidden"}.get(code, "InternalError"),
         "code": code,
-        "details": {
-            "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in told],
-        },
+        "details": details,
     }

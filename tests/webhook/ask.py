@@ -103,11 +103,13 @@ def refused(new: Any, old: Any = None, known: Settings | None = None, **who: Any
     status = response["status"]
     assert status["code"] == 422
     assert status["reason"] == "Invalid"
-    causes = status["details"]["causes"]
-    assert all(
-        f"{cause['field']}: {cause['message']}" in status["message"] for cause in causes if cause["field"]
-    )
-    return [cause["field"] for cause in causes]
+    details = status["details"]
+    assert {name: details[name] for name in ("group", "name")} == {"group": "kubevirt.io", "name": "testvmi"}
+    causes = details["causes"]
+    assert all(cause["field"] for cause in causes)
+    assert all(f"{cause['field']}: {cause['message']}" in status["message"] for cause in causes)
+    # One of the whole object has no field.
+    return [cause["field"] for cause in causes] or [""]
 
 
 def comparable(vmi: Any) -> Any:

@@ -6,11 +6,12 @@ import copy
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import pytest
 
 from kvnode.webhook.handlers import MUTATE, VALIDATE
 from kvnode.webhook.instances import mutate_instance
-from kvnode.webhook.reviews import Request
+from kvnode.webhook.reviews import read_request
 from tests.webhook.ask import (
     AGENT_USER,
     CONTROLLER,
@@ -49,7 +50,7 @@ def test_a_new_one_gets_the_finalizer_beside_those_it_has() -> None:
 
 
 def test_a_new_one_is_pending_since_now() -> None:
-    asked = Request("u", "CREATE", "virtualmachineinstances", "", "default", "alice", "", vmi(), {})
+    asked = read_request(orjson.dumps(review(vmi())))
     moment = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
     patch = mutate_instance(asked, settings(), clock=lambda: moment).patch
     status = next(one["value"] for one in patch if one["path"] == "/status")

@@ -80,6 +80,7 @@ async def test_a_bad_machine_has_its_field_named_in_one_line(control_plane: Clus
         for bad, told in cases:
             code, out = await kubectl(control_plane, *apply, document=in_namespace(bad, namespace))
             assert (code, out.count("\n")) == (1, 1), out
+            assert out.startswith('The VirtualMachine "testvm" is invalid: spec.'), out
             # What the CRD's schema finds, the API server says in its own words.
             assert told in out or re.search(rf"{re.escape(told.split(':')[0])}: .*(value|must)", out), out
         code, out = await kubectl(control_plane, *apply, document=in_namespace(vm(), namespace))

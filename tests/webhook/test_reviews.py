@@ -94,6 +94,13 @@ def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
     body = json.dumps(review(made, kind="VirtualMachine")).encode()
     response = orjson.loads(ADMISSION.answer(MUTATE, body))["response"]
     assert response["status"]["message"] == "the object is nested too deeply"
+    assert response["status"]["details"]["causes"] == []
+
+
+def test_a_name_that_is_yet_to_be_made_is_not_told() -> None:
+    asked = review(vmi(hostname="Not A Name"))
+    asked["request"]["name"] = ""
+    assert set(answer(VALIDATE, asked)["status"]["details"]) == {"causes"}
 
 
 @pytest.mark.parametrize("path", [MUTATE, VALIDATE])
