@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,6 +107,7 @@ class Supervised:
         self._command = command
         self._environment = environment
         self._stopping = threading.Event()
+        self._between: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._process = self._start()
         self._thread = threading.Thread(target=self._watch, name=f"{name}-watch", daemon=True)
@@ -115,6 +117,12 @@ class Supervised:
     def pid(self) -> int:
         """Process id of the daemon as it runs now."""
         return self._process.pid
+
+    def replace(self, between: Callable[[], None]) -> None:
+        """Kill the daemon; ``between()`` is called when it has ended, before it is started again."""
+        self._between = between
+        with self._lock, contextlib.suppress(ProcessLookupError):
+            self._process.kill()
 
     def stop(self) -> None:
         """End the daemon: SIGTERM, and SIGKILL after five seconds."""
@@ -146,9 +154,12 @@ class Supervised:
             with self._lock:
                 if self._stopping.is_set():
                     return
+                between, self._between = self._between, None
                 try:
+                    if between is not None:
+                        between()
                     self._process = self._start()
-                except LauncherError:
+                except (LauncherError, OSError):
                     logger.exception("%s cannot be started again", self.name)
                     return
 

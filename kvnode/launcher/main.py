@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.follow import Follower, Mailbox
 from kvnode.launcher.log import logger
 from kvnode.launcher.oom import OUT_OF_MEMORY, OomWatch
+from kvnode.launcher.qemu_files import LOOK_SECONDS, LOST_SECONDS, forget_start, qemu_lives
 from kvnode.launcher.status import FAILED, RUNNING, SUCCEEDED, Status
 from kvnode.virt.adapt import adapt
 from kvnode.virt.connection import Connection
@@ -124,6 +126,8 @@ class Launcher:
         for attempt in range(BRING_UP_ATTEMPTS):
             try:
                 connection.reopen(CONNECT_SECONDS)
+                if attempt:
+                    self._undo_lost_start(connection, domain)
                 if attempt == 0 or not domain.state().active:
                     domain.define(self._adapted(connection))
                     domain.start()
@@ -134,6 +138,18 @@ class Launcher:
             else:
                 break
         return domain
+
+    def _undo_lost_start(self, connection: Connection, domain: Domain) -> None:
+        """Have the daemon forget a start of which its predecessor died (:mod:`kvnode.launcher.qemu_files`)."""
+        pid_file = paths.qemu_pid_file(self._status.domain)
+        end = time.monotonic() + LOST_SECONDS
+        while domain.state().active and not qemu_lives(pid_file):
+            if time.monotonic() >= end:
+                logger.error("libvirt waits for a QEMU that is gone: its daemon is made to forget the start")
+                self._daemons["virtqemud"].replace(lambda: forget_start(pid_file))
+                connection.reopen(CONNECT_SECONDS)
+                return
+            time.sleep(LOOK_SECONDS)
 
     def _vmi(self) -> Mapping[str, Any]:
         try:

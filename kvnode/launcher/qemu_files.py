@@ -12,6 +12,8 @@ from pathlib import Path
 
 #: Seconds for which a domain must be active without a QEMU until its start is held for lost.
 LOST_SECONDS = 3.0
+#: Seconds between looks at it.
+LOOK_SECONDS = 0.25
 
 
 def is_alive(pid: int) -> bool:

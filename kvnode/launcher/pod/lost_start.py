@@ -15,11 +15,11 @@ import libvirt
 from kvnode.launcher.log import logger
 from kvnode.launcher.pod.link import Link
 from kvnode.launcher.pod.supervise import Supervised
-from kvnode.launcher.qemu_files import LOST_SECONDS, forget_start, qemu_lives
+from kvnode.launcher.qemu_files import LOOK_SECONDS, LOST_SECONDS, forget_start, qemu_lives
 from kvnode.virt.errors import VirtError
 
-#: Seconds between looks at the domain, and those that libvirt has to tell its state.
-LOOK_SECONDS, ANSWER_SECONDS = 0.25, 5.0
+#: Seconds that libvirt has to tell the domain's state.
+ANSWER_SECONDS = 5.0
 
 
 class LostStart:

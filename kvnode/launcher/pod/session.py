@@ -45,6 +45,8 @@ INIT_SOCKET, READY_SOCKET = "launcher-init-sock", "launcher-sock"
 LOOK_SECONDS = 10.0
 #: Seconds that the agent has to hear of the end: first by itself, then after QEMU was ended from here.
 FINAL_SECONDS, FINAL_AFTER_KILL_SECONDS = 15.0, 30.0
+#: Seconds that libvirt has to tell how the guest ended, where no agent waits for that.
+SEEN_SECONDS = 5.0
 #: Seconds that ending QEMU by way of libvirt may take before it is ended by a signal.
 KILL_SECONDS = 10.0
 #: Seconds between two presses of the power button of a VM that no agent drives.
@@ -237,6 +239,7 @@ class Session:
         )
         await process.follow(self._stop)
         if self._options.standalone:
+            await _first(self._seen_to_end, within=SEEN_SECONDS)
             return
         told = self._notifier.final_told.wait
         if await _first(told, within=FINAL_SECONDS):
@@ -245,6 +248,11 @@ class Session:
         await self._kill()
         if not await _first(told, within=FINAL_AFTER_KILL_SECONDS):
             logger.warning("the agent has not heard of the end")
+
+    async def _seen_to_end(self) -> None:
+        """Return when libvirt has told how the guest ended, which comes a little after QEMU's end."""
+        while not self._watcher.ended:
+            await asyncio.sleep(0.05)
 
     async def _on_stop(self) -> None:
         """The stop is the agent's to do; without one, it is done from here."""

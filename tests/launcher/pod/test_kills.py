@@ -71,11 +71,16 @@ async def start_anyhow(pod: Pod, agent: FakeAgent) -> bool:
     return False
 
 
+def pid_file(pod: Pod) -> Path:
+    """Where libvirt writes QEMU's process id: before QEMU runs, which others do that are asked for their version."""
+    return pod.directory / "run/libvirt/qemu" / f"{NAMESPACE}_{NAME}.pid"
+
+
 def kill_with_qemu(pod: Pod, daemon: int, delay: float) -> threading.Thread:
     """SIGKILL ``daemon`` some seconds after the file with QEMU's process id has come, which is watched for without
     a pause: the process waits for its daemon's word for some milliseconds only.
     """
-    file = pod.directory / "run/libvirt/qemu" / f"{NAMESPACE}_{NAME}.pid"
+    file = pid_file(pod)
     until = time.monotonic() + 60
 
     def watch() -> None:
@@ -152,6 +157,25 @@ class TestWhileItStarts:
                     await agent.until(lambda one: one.kind == "ADDED", "the domain")
                     pod.kill(role)
                     await asyncio.gather(syncing, return_exceptions=True)
+                await its_end(pod, agent, await start_anyhow(pod, agent))
+
+            drive(pod, scenario)
+
+    @pytest.mark.parametrize("delay", [0, 0.05, 0.2])
+    def test_qemu(self, guest: Guest, libvirt_cache: Path, delay: float) -> None:
+        """Its Sync says so, or the agent hears of a crash; the next Sync starts another."""
+        with launcher_pod(guest, libvirt_cache) as pod:
+            pod.vmi = pod_vmi()
+
+            async def scenario(agent: FakeAgent) -> None:
+                async with agent.commands() as client:
+                    syncing = asyncio.ensure_future(client.sync(pod.vmi_json, OPTIONS))
+                    while not pid_file(pod).exists() or "qemu" not in pod.pids():
+                        await asyncio.sleep(0)
+                    await asyncio.sleep(delay)
+                    pod.kill("qemu")
+                    await asyncio.gather(syncing, return_exceptions=True)
+                agent.forget()
                 await its_end(pod, agent, await start_anyhow(pod, agent))
 
             drive(pod, scenario)

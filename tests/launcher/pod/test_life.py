@@ -194,6 +194,16 @@ def test_without_an_agent_the_power_button_is_pressed(guest: Guest, libvirt_cach
         pod.assert_nothing_left(pids)
 
 
+def test_without_an_agent_the_status_tells_of_a_crash(guest: Guest, libvirt_cache: Path) -> None:
+    environment = {"STANDALONE_VMI": json.dumps(pod_vmi())}
+    with launcher_pod(guest, libvirt_cache, "--standalone", environment=environment) as pod:
+        wait_for_text(pod.serial, "kvnode-guest: up after")
+        pids = pod.pids()
+        pod.kill("qemu")
+        assert pod.wait(30) == 1
+        pod.assert_nothing_left(pids)
+
+
 @pytest.mark.parametrize(
     ("flags", "outcome"),
     [
