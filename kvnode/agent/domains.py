@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -31,6 +32,7 @@ class DomainStore:
     def __init__(self, queue: EventQueue) -> None:
         self._queue = queue
         self._domains: dict[str, Domain] = {}
+        self._awaited: dict[str, asyncio.Event] = {}
 
     def get(self, key: str) -> Domain | None:
         """The last that was heard; one that is deleted says so itself."""
@@ -39,6 +41,15 @@ class DomainStore:
     def delete(self, key: str) -> None:
         """Forget it; nothing is put into the queue."""
         self._domains.pop(key, None)
+
+    async def deletion(self, key: str, seconds: float) -> None:
+        """Wait until the launcher has told that the domain is gone, for ``seconds`` at most."""
+        try:
+            async with asyncio.timeout(seconds):
+                while key in self._domains:
+                    await self._awaited.setdefault(key, asyncio.Event()).wait()
+        except TimeoutError:
+            self._awaited.pop(key, None)
 
     def __iter__(self) -> Iterator[Domain]:
         return iter(list(self._domains.values()))
@@ -56,6 +67,8 @@ class DomainStore:
             )
         if kind == "DELETED":
             self._domains.pop(domain.key, None)
+            if (awaited := self._awaited.pop(domain.key, None)) is not None:
+                awaited.set()
         else:
             self._domains[domain.key] = domain
         self._wake(domain.key)

@@ -106,6 +106,9 @@ class Domains(Protocol):
     def delete(self, key: str) -> None:
         """Forget it."""
 
+    async def deletion(self, key: str, seconds: float) -> None:
+        """Wait until the launcher has told that the domain is gone, for ``seconds`` at most."""
+
 
 class Vmis(Protocol):
     """The VMIs that are labelled with this node's name."""

@@ -14,6 +14,8 @@ from kvnode.agent.vmi import Vmi, grace_seconds, key_of
 
 logger = logging.getLogger(__name__)
 
+FAREWELL_SECONDS = 3.0
+"""For a launcher to tell that the domain is gone: it does so at once, or cannot."""
 RESEND = 5
 """Seconds until a guest that is still there is asked again: one that boots does not hear."""
 
@@ -96,6 +98,8 @@ async def _delete_domain(vmi: Vmi, parts: Parts) -> None:
     parts.recorder.event(vmi, "Normal", "Deleted", "the launcher was told to delete the domain")
     try:
         await launcher.delete(vmi)
+        # Until it could tell of the end it does not end itself, for most of a minute.
+        await parts.domains.deletion(key_of(vmi), FAREWELL_SECONDS)
     except FAILURES as error:
         if not is_disconnected(error):
             raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kvnode.agent.domains import DomainStore
@@ -42,6 +44,31 @@ def test_a_deleted_domain_is_none():
     domains.heard("DELETED", domain().raw, SENDER)
     assert domains.get(KEY) is None
     assert queue.calls[-1] == ("add", KEY)
+
+
+async def hear_the_end(domains, seconds):
+    waiting = asyncio.ensure_future(domains.deletion(KEY, seconds))
+    await asyncio.sleep(0)
+    domains.heard("MODIFIED", domain().raw, SENDER)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    domains.heard("DELETED", domain().raw, SENDER)
+    await waiting
+
+
+def test_the_end_of_a_domain_is_waited_for():
+    domains, _ = store()
+    domains.heard("ADDED", domain().raw, SENDER)
+    asyncio.run(asyncio.wait_for(hear_the_end(domains, 1000), 60))
+    assert domains.get(KEY) is None
+
+
+def test_an_end_that_nobody_tells_is_waited_for_no_longer_than_said():
+    domains, _ = store()
+    asyncio.run(asyncio.wait_for(domains.deletion(KEY, 1000), 60))  # there is none
+    domains.heard("ADDED", domain().raw, SENDER)
+    asyncio.run(domains.deletion(KEY, 0.01))
+    assert domains.get(KEY) is not None
 
 
 def test_of_a_lost_launcher_the_uid_is_kept():

@@ -199,6 +199,9 @@ class Domains(_Part):
     def delete(self, _key):
         self._world.domain = None
 
+    async def deletion(self, _key, _seconds):
+        """What the launcher tells then is not of these cases."""
+
 
 class Ghosts:
     """Records on disk."""
