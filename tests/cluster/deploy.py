@@ -16,6 +16,7 @@ from tools.images.errors import ImageError
 
 DEPLOY = SOURCE / "deploy"
 NAMESPACE = "kvnode"
+AGENT = "daemonset/kvnode-agent"
 CALL_SECONDS, ROLLOUT_SECONDS = 120, 300
 
 
@@ -94,6 +95,9 @@ def deploy_agent(cluster: Cluster, say: Say) -> None:
     """
     call = Kubectl(cluster, say)
     call("apply", "-f", DEPLOY / "namespace.yaml")
+    there = call("get", "-n", NAMESPACE, AGENT, "--ignore-not-found", "-o", "name")
     call("apply", "-f", DEPLOY / "agent")
+    if there:  # the images' names stay the same when what is in them changes
+        call("rollout", "restart", "-n", NAMESPACE, AGENT)
     say("waiting for the agents")
-    call.roll_out("daemonset/kvnode-agent")
+    call.roll_out(AGENT)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.cluster import Cluster, up
+from tests.cluster.cluster import Cluster, find, up
 from tests.cluster.deploy import deploy_agent, load_images
 from tests.cluster.errors import ClusterError
+
+SHARED = "KVNODE_TEST_CLUSTER"
 
 
 def _say(line: str) -> None:
@@ -27,7 +30,13 @@ def control_plane() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def two_nodes() -> Iterator[Cluster]:
-    """A whole cluster of two nodes, of this run alone; needs root."""
+    """A whole cluster of two nodes, of this run alone; needs root.
+
+    Where KVNODE_TEST_CLUSTER names one that is up, that one is taken, and left up: for work on tests.
+    """
+    if name := os.environ.get(SHARED):
+        yield find(name)
+        return
     cluster = up(_say, nodes=2)
     yield cluster
     cluster.down()

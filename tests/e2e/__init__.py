@@ -1,0 +1,1 @@
+"""The whole on a real cluster: images, agents, launcher pods, guests."""
