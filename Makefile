@@ -165,6 +165,10 @@ bench: $(NATIVE_STAMP) ## Measure the converter's speed and write docs/performan
 bench-agent: $(NATIVE_STAMP) ## Measure the agent with 200 VMIs on its node, into docs/performance.md (root or sudo; ARGS=...)
 	$(ROOT) $(BIN)/python -m bench.agent_load --write $(ARGS)
 
+.PHONY: bench-controller
+bench-controller: $(NATIVE_STAMP) ## Measure the controllers with 100, 300 and 1,000 VMs, into docs/performance.md (ARGS=...)
+	$(BIN)/python -m bench.controller_load --write $(ARGS)
+
 .PHONY: fuzz
 SECONDS ?= 60
 fuzz: $(VENV_STAMP) ## Fuzz the native core under the sanitizers (SECONDS=60; guided where there is clang)

@@ -88,6 +88,7 @@ def parts_of(cluster: Cluster, spans: list[tuple[str, float, float]]) -> dict[st
         mine = (one for one in everything if _is_about(one, name) and began <= one.began <= ended)
         for call in sorted(mine, key=lambda one: one.ended):
             words = f"{'stand-in: ' if call.agent == 'standin' else ''}{call.words}"
+            words += f" refused with {call.code}" if call.code >= 400 else ""
             seen[words] += 1
             words += f" ({seen[words]})" if seen[words] > 1 else ""
             step = (call.began - last, call.ended - call.began, call.ended - began)
@@ -108,7 +109,7 @@ def parts_of(cluster: Cluster, spans: list[tuple[str, float, float]]) -> dict[st
 
 def _is_about(call: Call, name: str) -> bool:
     """Whether it is the controller's or the stand-in's, about the VM or its pod. Events are on no path."""
-    if call.agent not in (AGENT, "standin") or call.resource in ("events", *NOT_A_VM_S):
+    if call.agent not in (AGENT, "standin") or call.resource in ("events", *NOT_A_VM_S) or call.verb == "get":
         return False
     # A creation's name is in its body, which is not logged.
     pods = call.resource.startswith("pods") and call.name.startswith(f"virt-launcher-{name}-")

@@ -27,6 +27,8 @@ class Watcher:
         self._since: dict[str, float] = {}
         self.longest = 0.0
         """Seconds."""
+        self.made: dict[str, tuple[str, float]] = {}
+        """UID of the VMI that is there by ``namespace/name``, and when that was seen by the clock."""
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -50,7 +52,9 @@ class Watcher:
         self._compare(change.key)
 
     def _on_vmi(self, change: Change) -> None:
-        status = change.object.get("status") or {}
+        status, uid = change.object.get("status") or {}, change.object["metadata"]["uid"]
+        if self.made.get(change.key, ("", 0.0))[0] != uid:
+            self.made[change.key] = (uid, time.time())
         running = status.get("phase") == "Running"
         self._truth[change.key] = NOTHING if change.deleted else (True, running, _is_ready(status))
         self._compare(change.key)

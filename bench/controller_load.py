@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import sys
 import time
@@ -20,9 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench import controller_page
 from bench.controller_audit import calls, parts_of
 from bench.controller_lag import Watcher
 from bench.controller_webhooks import CONTROLLER, STANDIN, account, webhooks
+from bench.report import PAGE
+from bench.report import machine as machine_told
 from kvnode.kube.client import Client
 from kvnode.kube.config import from_kubeconfig
 from kvnode.kube.errors import NotFound
@@ -145,15 +149,16 @@ async def all_ready(watcher: Watcher, count: int, limit: float) -> None:
                 say(f"  {told - began:.0f} s: {watcher.ready} of {count} are Ready")
 
 
-async def restart(client: Client, namespace: str, name: str) -> tuple[str, float, float]:
-    """Let a guest crash and wait for its next VMI; the answer is the VM, and the times of both by the clock.
+async def restart(client: Client, watcher: Watcher, key: str) -> tuple[str, float, float]:
+    """Let a guest crash and wait for its next VMI; the answer is the VM's name, and both times by the clock.
 
     `client` must be one whose word on a VMI's status the webhooks take.
 
     Raises:
         TimeoutError: there is no next VMI.
     """
-    before = await client.get(VIRTUAL_MACHINE_INSTANCES, name, namespace)
+    namespace, _, name = key.partition("/")
+    before = watcher.made[key]
     seen = {"phase": "Failed", "phaseTransitionTimestamp": timestamp(utc_now())}
     patch: list[Object] = [
         {"op": "replace", "path": "/status/phase", "value": "Failed"},
@@ -162,14 +167,9 @@ async def restart(client: Client, namespace: str, name: str) -> tuple[str, float
     began = time.time()
     await client.patch(VIRTUAL_MACHINE_INSTANCES, name, namespace, patch)
     async with asyncio.timeout(60):
-        while True:
-            try:
-                found = await client.get(VIRTUAL_MACHINE_INSTANCES, name, namespace)
-                if found["metadata"]["uid"] != before["metadata"]["uid"]:
-                    return name, began, time.time()
-            except NotFound:
-                pass
+        while watcher.made[key][0] == before[0]:
             await asyncio.sleep(0.004)
+    return name, began, watcher.made[key][1]
 
 
 async def measure(cluster: Cluster, run: Run, restarts: int) -> None:
@@ -204,7 +204,7 @@ async def measure(cluster: Cluster, run: Run, restarts: int) -> None:
         say(f"  all Ready after {run.to_ready} s; {restarts} restarts follow")
         again = []
         for number in range(restarts):
-            again.append(await restart(standin, namespace, f"vm-{number}"))
+            again.append(await restart(standin, watcher, f"{namespace}/vm-{number}"))
             await asyncio.sleep(REST)
         run.restart = [round(ended - began, 3) for _, began, ended in again]
         run.parts = parts_of(cluster, again) if again else {}
@@ -244,23 +244,31 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description="Load the controller and count what it costs.")
     parser.add_argument("--vms", type=int, nargs="*", default=[100, 300, 1000], help="runs without webhooks")
-    parser.add_argument("--with-webhooks", type=int, nargs="*", default=[100], help="runs with them")
+    parser.add_argument("--with-webhooks", type=int, nargs="*", default=[100, 1000], help="runs with them")
     parser.add_argument("--restarts", type=int, default=20, help="guests that crash after each run")
     parser.add_argument("--json", type=Path, help="write the figures there, too")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     options = parser.parse_args()
     runs = [Run(count, False) for count in options.vms] + [
         Run(count, True) for count in options.with_webhooks
     ]
+    loads: list[float] = []
     for run in runs:
         say(f"{run.vms} VMs{', with webhooks' if run.webhooks else ''}")
         cluster = up(lambda line: say(f"  {line}"), audit=True)
         try:
+            loads.append(os.getloadavg()[0])
             asyncio.run(measure(cluster, run, min(options.restarts, run.vms)))
+            loads.append(os.getloadavg()[0])
         finally:
             cluster.down()
     if options.json:
         options.json.write_text(json.dumps([_told(run) for run in runs], indent=2) + "\n")
-    print(table(runs))
+    text, load = table(runs), statistics.mean(loads)
+    print(text)
+    if options.write:
+        section = controller_page.section(text, machine_told(), load)
+        PAGE.write_text(controller_page.with_section(PAGE.read_text(), section))
 
 
 def _told(run: Run) -> dict[str, Any]:

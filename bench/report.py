@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 import kvnode
-from bench import agent_page, sections
+from bench import agent_page, controller_page, sections
 from bench.measure import PlainThreads, Work, growth, import_cost, interleaved
 from bench.plain import plain_domain
 from bench.sample import COMMITTED, bound, reference_cases, reference_source, typical_context, typical_vmi
@@ -227,7 +227,8 @@ def main() -> int:
         **by_size(few),
     }
     facts |= {**threads(args.rounds), **costs(), **by_section()}
-    facts["agent"] = agent_page.section_of(PAGE.read_text() if PAGE.exists() else "")
+    page = PAGE.read_text() if PAGE.exists() else ""
+    facts["agent"], facts["controller"] = agent_page.section_of(page), controller_page.section_of(page)
     PAGE.write_text(TEMPLATE.read_text().format_map(facts))
     ratio = facts["ratio"]
     assert isinstance(ratio, float)
