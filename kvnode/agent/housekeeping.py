@@ -15,7 +15,7 @@ from kvnode.agent.cgroups import HOUSEKEEPING, Groups
 from kvnode.agent.domain import Domain
 from kvnode.agent.errors import AgentError
 from kvnode.agent.processes import PROC
-from kvnode.agent.vmi import Vmi, is_final, spec
+from kvnode.agent.vmi import Vmi, is_final, is_running, spec
 
 logger = logging.getLogger(__name__)
 
@@ -111,12 +111,16 @@ def schedule(vmi: Vmi, monitor: int, proc: Path = PROC) -> None:
     Done again in each pass: virtual CPUs may have been plugged in.
 
     Raises:
-        AgentError: the kernel refuses, or there is no QEMU.
+        AgentError: the kernel refuses, or there is no QEMU yet that was to run in real time.
     """
+    cpu = cpu_of(vmi)
     qemu = threads.qemu_of(monitor, proc)
     if qemu is None:
-        raise AgentError("spec.domain.cpu: the VM has no QEMU process whose threads could be scheduled")
-    cpu = cpu_of(vmi)
+        if cpu.get("realtime") is None or is_running(vmi):
+            return  # it has ended, and its domain's state will tell
+        raise AgentError(
+            "spec.domain.cpu.realtime: the VM has no QEMU process whose threads could be scheduled"
+        )
     found = threads.vcpus(qemu, proc)
     realtime = cpu.get("realtime")
     if realtime is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,6 +218,9 @@ class TestScheduling:
         with subprocess.Popen(["sleep", "100"]) as process:
             with pytest.raises(AgentError, match="no QEMU process"):
                 schedule(machine(realtime={}), process.pid)
+            # One that has just ended is no error.
+            schedule(machine(dedicatedCpuPlacement=True), process.pid)
+            schedule(vmi("Running", spec={"domain": {"cpu": {"realtime": {}}}}), process.pid)
             process.kill()
 
     def test_a_refusal_is_one_clear_error(self, qemu: Process, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +231,49 @@ class TestScheduling:
         with pytest.raises(AgentError, match=r"spec.domain.cpu.realtime: thread \d+ .*CAP_SYS_NICE"):
             schedule(machine(realtime={}), os.getpid())
         assert Path(f"/proc/{qemu.pid}").exists()
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("qemu-system-x86_64") is None or not os.access("/dev/kvm", os.W_OK),
+    reason="needs root, QEMU and KVM",
+)
+def test_a_real_qemu_in_a_pid_namespace_of_its_own() -> None:
+    """Names of threads are QEMU's and the kernel's to choose: the timer's has the PID of that namespace."""
+    qemu = [
+        "qemu-system-x86_64",
+        "-name",
+        "guest=x,debug-threads=on",
+        "-accel",
+        "kvm",
+        "-smp",
+        "2",
+        "-m",
+        "32",
+    ]
+    quiet = ["-nodefaults", "-display", "none", "-monitor", "none", "-S"]
+    with subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child", *qemu, *quiet], stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while (pid := threads.qemu_of(process.pid)) is None or len(threads.vcpus(pid)) < 2:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            found, timer = threads.vcpus(pid), threads.timer_of(pid)
+            assert timer is not None
+            one = max(os.sched_getaffinity(0))
+            os.sched_setaffinity(found[0], {one})
+            schedule(machine(dedicatedCpuPlacement=True, realtime={"mask": "0"}), process.pid)
+            assert [os.sched_getscheduler(found[number]) for number in (0, 1)] == [
+                os.SCHED_FIFO,
+                os.SCHED_OTHER,
+            ]
+            assert os.sched_getparam(timer).sched_priority == 2
+            assert os.sched_getaffinity(timer) == {one}
+        finally:
+            process.kill()
 
 
 class TestMask:
