@@ -55,6 +55,19 @@ async def test_one_that_hangs_does_not_make_others_seem_to(path: Path) -> None:
 
 
 @real_time
+async def test_one_that_takes_its_time_greets_too(path: Path) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(24)
+        await asyncio.sleep(0.2)
+        writer.write(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_unix_server(talk, path):
+        assert await greet([path], 10.0) == [True]
+
+
+@real_time
 async def test_one_that_answers_with_something_else_does_not_greet(path: Path) -> None:
     async def talk(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 no\r\n\r\n")

@@ -55,6 +55,13 @@ def test_after_it_was_over_it_is_told_anew_but_not_within_an_hour() -> None:
     assert told.use(91) == 2
 
 
+def test_what_stays_is_told_once_however_long_it_stays() -> None:
+    told = Told()
+    told.use(91)
+    told.now += 2 * PAUSE
+    assert told.use(91) == 1
+
+
 def test_vms_are_told_apart() -> None:
     told = Told()
     told.use(91)
