@@ -111,6 +111,8 @@ class Manager(Unsupported):
 
     async def delete(self, vmi: Instance) -> None:
         """Undefine the domain."""
+        self.host.check(vmi)
+        self._unfinished = None
         await self._changing(vmi, self._lifecycle.delete)
 
     async def reset(self, vmi: Instance) -> None:
@@ -126,11 +128,13 @@ class Manager(Unsupported):
     async def shutdown(self, vmi: Instance) -> None:
         """Ask the guest to shut down."""
         self.host.check(vmi)
+        self._unfinished = None
         await self._lifecycle.shutdown(vmi)
 
     async def kill(self, vmi: Instance) -> None:
         """End QEMU."""
         self.host.check(vmi)
+        self._unfinished = None
         await self._lifecycle.kill()
 
     async def kill_guest(self) -> None:

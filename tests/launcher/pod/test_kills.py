@@ -291,12 +291,15 @@ class TestWhileItRuns:
 
             async def scenario(agent: FakeAgent) -> None:
                 await start(pod, agent)
+                disk = pod.share / "container-disks/disk_0.sock"
+                disk.touch()
                 pids = pod.pids()
                 pod.kill(role)
                 assert await ended(pod) == status
                 pod.assert_nothing_left(pids)
                 if role == "launcher":
                     assert "ending QEMU" in pod.log
+                    assert not disk.exists(), "container disks end with the VM"
 
             drive(pod, scenario)
 
