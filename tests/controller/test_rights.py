@@ -10,12 +10,11 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from kvnode.cli.controller import LEASE
+from kvnode.cli.controller import LEASE, command
 from kvnode.kube.client import Client
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import (
@@ -26,6 +25,7 @@ from kvnode.kube.resources import (
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
 )
+from tests.cluster.audit import Right, asked, granted
 from tests.cluster.cluster import Cluster, up
 from tests.cluster.fixtures import make_namespace
 from tests.controller.processes import controller
@@ -39,9 +39,6 @@ pytestmark = pytest.mark.cluster
 DEPLOY = Path(__file__).parents[2] / "deploy" / "controller"
 ACCOUNT = "kvnode-controller"
 HOME = "kvnode"
-Right = tuple[str, str, str]
-"""API group, resource and verb."""
-
 UNUSED_HERE: set[Right] = {
     ("kubevirt.io", "virtualmachines/status", "patch"),  # after a write of the status that was refused
 }
@@ -60,18 +57,6 @@ def path_of(document: Object) -> str:
     base = f"/apis/{version}" if "/" in version else f"/api/{version}"
     inside = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
     return f"{base}{inside}/{kind.lower()}s/{meta['name']}"
-
-
-def granted() -> set[Right]:
-    return {
-        (group, resource, verb)
-        for document in documents()
-        if document["kind"] in ("ClusterRole", "Role")
-        for rule in document["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
 
 
 def kind_of(group: str, version: str, plural: str, kind: str) -> Object:
@@ -134,20 +119,6 @@ def account_config(cluster: Cluster, path: Path) -> Path:
     }
     path.write_text(json.dumps(config))
     return path
-
-
-def asked(cluster: Cluster) -> list[tuple[Right, int]]:
-    """What the account asked for, and the answers' codes."""
-    found = []
-    for line in (cluster.plan.root / "audit.log").read_text().splitlines():
-        entry: dict[str, Any] = json.loads(line)
-        if entry["user"].get("username") != f"system:serviceaccount:{HOME}:{ACCOUNT}":
-            continue
-        target = entry.get("objectRef") or {}
-        resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
-        right = (target.get("apiGroup") or "", resource, entry["verb"])
-        found.append((right, entry["responseStatus"]["code"]))
-    return found
 
 
 def with_volumes(vm: Object) -> Object:
@@ -240,10 +211,10 @@ async def test_every_right_is_used_and_no_other_is_asked_for(audited: Cluster, t
                 with contextlib.suppress(TimeoutError):  # what is missing is told below
                     await eventually(lambda: all_used(audited), 15)
             assert process.poll() is None, (tmp_path / "log").read_text()
-    refused = {right for right, code in asked(audited) if code == 403}
+    refused = {right for right, code in asked(audited, HOME, ACCOUNT) if code == 403}
     # What Pod Security refuses is no right that is missing.
     assert refused <= {("", "pods", "create")}
-    assert granted() - {right for right, _ in asked(audited)} == UNUSED_HERE
+    assert granted(documents()) - {right for right, _ in asked(audited, HOME, ACCOUNT)} == UNUSED_HERE
 
 
 async def told_again(user: Client, namespace: str) -> bool:
@@ -254,7 +225,7 @@ async def told_again(user: Client, namespace: str) -> bool:
 async def all_used(cluster: Cluster) -> bool:
     """Whether nothing more needs to be waited for."""
     await asyncio.sleep(0.2)
-    return granted() - {right for right, _ in asked(cluster)} <= UNUSED_HERE
+    return granted(documents()) - {right for right, _ in asked(cluster, HOME, ACCOUNT)} <= UNUSED_HERE
 
 
 def test_the_deployment_runs_what_there_is() -> None:
@@ -262,6 +233,9 @@ def test_the_deployment_runs_what_there_is() -> None:
     pod = deployment["spec"]["template"]["spec"]
     assert deployment["spec"]["replicas"] == 2
     assert pod["serviceAccountName"] == ACCOUNT
-    assert pod["containers"][0]["command"] == ["kvnode", "controller"]
+    program, verb, *options = pod["containers"][0]["command"]
+    assert (program, verb) == ("kvnode", "controller")
+    known = {name for one in command.params for name in one.opts}
+    assert {option.partition("=")[0] for option in options} <= known
     named = [rule for one in documents() if one["kind"] == "Role" for rule in one["rules"]]
     assert [rule.get("resourceNames") for rule in named] == [None, [LEASE]]

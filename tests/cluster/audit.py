@@ -1,0 +1,39 @@
+"""Rights: what a deployment grants, and what was asked for by the API server's audit log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from tests.cluster.cluster import Cluster
+
+Right = tuple[str, str, str]
+"""API group, resource and verb."""
+
+
+def granted(documents: Iterable[dict[str, Any]]) -> set[Right]:
+    """What the roles among these documents grant."""
+    return {
+        (group, resource, verb)
+        for document in documents
+        if document["kind"] in ("ClusterRole", "Role")
+        for rule in document["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def asked(cluster: Cluster, namespace: str, account: str) -> list[tuple[Right, int]]:
+    """What a service account asked for, and the answers' codes; of a cluster that was brought up with ``audit``."""
+    found = []
+    for line in (cluster.plan.root / "audit.log").read_text().splitlines():
+        entry: dict[str, Any] = json.loads(line)
+        if entry["user"].get("username") != f"system:serviceaccount:{namespace}:{account}":
+            continue
+        target = entry.get("objectRef") or {}
+        resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
+        right = (target.get("apiGroup") or "", resource, entry["verb"])
+        found.append((right, entry["responseStatus"]["code"]))
+    return found
