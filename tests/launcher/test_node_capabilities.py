@@ -30,9 +30,9 @@ class Connection:
         self.refused = refused
         self.asked: list[Any] = []
 
-    def getDomainCapabilities(
+    def getDomainCapabilities(  # noqa: N802
         self, _emulator: None, architecture: str, machine: str, kind: str, _flags: int
-    ) -> str:  # noqa: N802
+    ) -> str:
         if kind in self.refused or architecture in self.refused:
             raise libvirt.libvirtError(f"no {kind}")
         self.asked.append((architecture, machine, kind))
