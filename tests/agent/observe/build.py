@@ -8,7 +8,9 @@ from typing import Any
 from kvnode.agent.observe.domainstats import samples
 from kvnode.agent.observe.events import Event
 from kvnode.agent.observe.memorywatch import Measured
+from kvnode.agent.observe.metrics import Source
 from kvnode.agent.observe.samples import Seen
+from kvnode.kube.histogram import Histogram
 from kvnode.memory.report import MemoryReport, ProcessMemory
 
 MIB = 1 << 20
@@ -77,3 +79,26 @@ EVENTS = (
     Event("2026-11-29T10:12:00Z", "default/web", "Warning", "MemoryOverheadNearlyUsed", "160 of 268 MiB"),
     Event("2026-11-29T10:00:00Z", "default/web", "Normal", "Started", "the VM runs"),
 )
+
+
+class Queue:
+    """A queue in which something is done."""
+
+    name = "virt-handler-vm"
+    adds = 9
+    retries = 2
+
+    def __init__(self) -> None:
+        self.waited, self.worked = Histogram(), Histogram()
+        for seconds in (0.5, 0.05, 20):
+            self.worked.observe(seconds)
+
+    def __len__(self) -> int:
+        return 3
+
+    def running(self) -> dict[str, float]:
+        return {"a/b": 1.5, "a/c": 0.5}
+
+
+def source(*, ready: bool = True, **about: object) -> Source:
+    return Source("node01", lambda: ready, Queue(), **about)  # type: ignore[arg-type]

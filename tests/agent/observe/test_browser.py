@@ -16,9 +16,8 @@ from kvnode.agent.observe.metrics import Source
 from kvnode.agent.observe.samples import Seen
 from kvnode.agent.observe.server import State, Web
 from tests.agent.observe.browser import Tab, browser, program
-from tests.agent.observe.build import EVENTS, HOSTILE, process, report, seen
+from tests.agent.observe.build import EVENTS, HOSTILE, Queue, process, report, seen
 from tests.agent.observe.test_health import Agent
-from tests.agent.observe.test_metrics import Queue
 from tests.kube.loops import real_time, until
 from tests.kube.support import background
 

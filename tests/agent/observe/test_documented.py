@@ -8,8 +8,7 @@ from pathlib import Path
 
 from kvnode.agent.observe import domainstats as tables
 from kvnode.agent.observe.metrics import expose
-from tests.agent.observe.build import seen
-from tests.agent.observe.test_metrics import source
+from tests.agent.observe.build import seen, source
 
 PAGE = (Path(__file__).parents[3] / "docs/agent.md").read_text(encoding="utf-8")
 SECTION = PAGE[PAGE.index("### Metrics") : PAGE.index("KubeVirt's virt-handler has some")]

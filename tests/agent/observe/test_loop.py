@@ -17,7 +17,7 @@ from kvnode.kube.client import Client
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import EVENTS
 from kvnode.spec.overhead import memory_overhead_terms
-from tests.agent.observe.test_metrics import values
+from tests.agent.observe.reading import values
 from tests.agent.observe.test_server import get
 from tests.agent.test_main import Node, configuration, eventually, folder, node_of
 from tests.cluster.cluster import Cluster

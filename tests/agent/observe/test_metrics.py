@@ -11,52 +11,12 @@ from hypothesis import strategies as st
 from kvnode.agent.observe.domainstats import Metric
 from kvnode.agent.observe.exposition import Exposition
 from kvnode.agent.observe.memorywatch import Measured
-from kvnode.agent.observe.metrics import Source, expose
+from kvnode.agent.observe.metrics import expose
 from kvnode.agent.observe.samples import Seen
-from kvnode.kube.histogram import Histogram
-from tests.agent.observe.build import HOSTILE, MIB, process, report, seen
-
-parser = pytest.importorskip("prometheus_client.parser", reason="prometheus-client is not installed")
+from tests.agent.observe.build import HOSTILE, MIB, process, report, seen, source
+from tests.agent.observe.reading import read, values
 
 NAME = HOSTILE.replace("/", "")
-Found = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-class Queue:
-    """A queue in which something is done."""
-
-    name = "virt-handler-vm"
-    adds = 9
-    retries = 2
-
-    def __init__(self) -> None:
-        self.waited, self.worked = Histogram(), Histogram()
-        for seconds in (0.5, 0.05, 20):
-            self.worked.observe(seconds)
-
-    def __len__(self) -> int:
-        return 3
-
-    def running(self) -> dict[str, float]:
-        return {"a/b": 1.5, "a/c": 0.5}
-
-
-def source(*, ready: bool = True, **about: object) -> Source:
-    return Source("node01", lambda: ready, Queue(), **about)  # type: ignore[arg-type]
-
-
-def read(text: str) -> dict[str, object]:
-    """The families of an exposition, by name."""
-    return {family.name: family for family in parser.text_string_to_metric_families(text)}
-
-
-def values(text: str) -> Found:
-    """All samples."""
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in parser.text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 VM = {"node": "node01", "namespace": "default", "name": "web"}
