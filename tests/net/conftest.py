@@ -69,6 +69,11 @@ class Lab:
         namespace = ProcessNamespace(self.pod.pid)
         setup(self.request(*interfaces, **more), self.cache, self.progresses, namespace)
 
+    def pod_addresses(self, _vmi: object, network: str) -> tuple[str, ...]:
+        """What the agent remembers of the pod's addresses."""
+        found = self.cache.read(network)
+        return () if found is None else found.addresses
+
     def plug(self, tap: str = "tap0", *, mac: str = GUEST_MAC, multiqueue: bool = False) -> None:
         """Put the guest's card at the tap."""
         several = str(int(multiqueue))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import kvnode
+from kvnode.agent.domain import Domain
 from kvnode.agent.options import virtual_machine_options
-from kvnode.net.podnetwork import PodNetworks
+from kvnode.agent.ownership import claim_devices
+from kvnode.net.cache import Cache, RecordedProgresses
+from kvnode.net.podnetwork import ProcessNamespace, request_for
+from kvnode.net.setup import setup
 from kvnode.rpc.cmd_v1_pb2 import Topology
 from kvnode.spec.config import ClusterConfig
 from tests.conftest import Guest
-from tests.launcher.agent import FakeAgent
+from tests.launcher.agent import FakeAgent, Heard
 from tests.launcher.pod.driving import booted, drive, start
 from tests.launcher.pod.pod import NAMESPACE, UID, Pod, launcher_pod
 from tests.net.conftest import DEFAULT, Lab
@@ -22,6 +26,7 @@ from tests.net.console import Console
 from tests.standalone.helpers import kernel_vmi
 
 Interface = Mapping[str, Any]
+EMULATED = ClusterConfig.from_mapping({"developerConfiguration": {"useEmulation": True}})
 
 
 def vmi_with(
@@ -37,11 +42,17 @@ def vmi_with(
 class Running:
     """A guest that is up."""
 
-    def __init__(self, pod: Pod, console: Console, networks: PodNetworks) -> None:
-        """``networks`` is the agent's."""
+    run: Callable[..., str]
+    """Runs a command in it."""
+
+    def __init__(self, pod: Pod, heard: Callable[[], Sequence[Heard]]) -> None:
+        """``heard`` gives what the launcher told its agent."""
         self.pod = pod
-        self.networks = networks
-        self.run = console.run
+        self._heard = heard
+
+    def domain(self) -> Domain:
+        """As the launcher told of it last."""
+        return Domain([one.content for one in self._heard() if one.kind != "EVENT"][-1])
 
     def counter(self, protocol: str, name: str) -> int:
         """A counter of the guest's kernel, of IPv4."""
@@ -49,27 +60,44 @@ class Running:
         return int(values.split()[names.split().index(name)])
 
 
-def boot(lab: Lab, guest: Guest, cache: Path, vmi: dict[str, Any], check: Callable[[Running], None]) -> None:
-    """Start a pod in the lab's, set its network up, boot the guest, and check.
-
-    The launcher is root, and so is the tap's owner.
-    """
-    private = lab.root.parent / "agent"
-    networks = PodNetworks(private, owner=os.getuid())
+def boot(
+    lab: Lab,
+    guest: Guest,
+    cache: Path,
+    vmi: dict[str, Any],
+    check: Callable[[Running], None],
+    *,
+    user: int = 0,
+) -> None:
+    """Start a pod in the lab's, set its network up, boot the guest, and check; ``user`` is the launcher's."""
     options = virtual_machine_options(vmi, ClusterConfig(), Topology(), [])
-    with launcher_pod(guest, cache, network=lab.pod) as pod:
-        pod.vmi = vmi
+    flags = ["--run-as-nonroot"] if user else []
+    with launcher_pod(guest, cache, *flags, network=lab.pod, user=user) as pod:
+        pod.vmi = {**vmi, "status": {"runtimeUser": user}} if user else vmi
+        lab.cache = Cache(lab.root.parent / "agent", UID, Path(f"/proc/{pod.first_process}/root"), user)
+        lab.progresses = RecordedProgresses(lab.cache)
 
         async def scenario(agent: FakeAgent) -> None:
-            wanted = vmi["spec"]["networks"]
-            await asyncio.to_thread(networks.setup, vmi, wanted, pod.first_process, ClusterConfig())
+            if user:
+                (pod.share / "domain-notify-pipe.sock").chmod(0o666)  # the real agent shares its group
+            await asyncio.to_thread(_set_up, lab, pod, user)
             await start(pod, agent, options)
             await booted(pod)
-            await asyncio.to_thread(_check, pod, networks, check)
+            running = Running(pod, lambda: agent.heard)
+            await asyncio.to_thread(_check, running, check)
 
         drive(pod, scenario)
 
 
-def _check(pod: Pod, networks: PodNetworks, check: Callable[[Running], None]) -> None:
-    with Console(pod.serial.with_name("virt-serial0")) as console:
-        check(Running(pod, console, networks))
+def _set_up(lab: Lab, pod: Pod, user: int) -> None:
+    if user:
+        claim_devices(pod.vmi, Path(f"/proc/{pod.first_process}/root"), EMULATED, user)
+    networks = pod.vmi["spec"]["networks"]
+    request = request_for(pod.vmi, networks, pod.first_process, ClusterConfig(), "10.244.0.9")
+    setup(replace(request, owner=user), lab.cache, lab.progresses, ProcessNamespace(pod.first_process))
+
+
+def _check(running: Running, check: Callable[[Running], None]) -> None:
+    with Console(running.pod.serial.with_name("virt-serial0")) as console:
+        running.run = console.run
+        check(running)

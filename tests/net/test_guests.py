@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kvnode.agent.interfaces import interface_statuses
+from kvnode.net import names
 from tests.conftest import Guest
-from tests.net.conftest import GUEST_MAC, POD_MAC, Lab
+from tests.net.conftest import DEFAULT, GUEST_MAC, POD_MAC, Lab, eventually
 from tests.net.guests import Running, boot, vmi_with
 from tests.net.namespaces import Namespace
 from tests.net.traffic import reached, serving
@@ -20,6 +22,8 @@ from tests.reports import report
 pytestmark = pytest.mark.integration
 
 JUMBO = 8901
+# Has an entry in the pod's /etc/passwd.
+LAUNCHER = 64055
 # Less the headers of IP and ICMP.
 LARGEST4, LARGEST6 = JUMBO - 28, JUMBO - 48
 NODE4, NODE6, POD4, POD6 = "10.244.0.1", "fd10:244::1", "10.244.0.5", "fd10:244::5"
@@ -54,11 +58,6 @@ except ConnectionRefusedError:
 def libvirt_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """libvirt's cache."""
     return tmp_path_factory.mktemp("libvirt-cache")
-
-
-@pytest.fixture(autouse=True)
-def _agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_POD_IP", "10.244.0.9")
 
 
 @contextmanager
@@ -139,6 +138,7 @@ def test_masquerade(labs: Callable[..., Lab], guest: Guest, libvirt_cache: Path)
 
 
 def test_masquerade_of_listed_ports(lab: Lab, guest: Guest, libvirt_cache: Path) -> None:
+    """With a launcher that is not root."""
     ports = [{"port": 80}, {"port": 5353, "protocol": "UDP"}]
 
     def check(vm: Running) -> None:
@@ -155,7 +155,7 @@ def test_masquerade_of_listed_ports(lab: Lab, guest: Guest, libvirt_cache: Path)
         goes_out(lab, vm, POD4)
 
     vmi = vmi_with([{"name": "default", "masquerade": {}, "ports": ports}])
-    boot(lab, guest, libvirt_cache, vmi, check)
+    boot(lab, guest, libvirt_cache, vmi, check, user=LAUNCHER)
 
 
 def test_bridge(labs: Callable[..., Lab], guest: Guest, libvirt_cache: Path) -> None:
@@ -182,3 +182,60 @@ def test_bridge(labs: Callable[..., Lab], guest: Guest, libvirt_cache: Path) -> 
         assert links["k6t-eth0"]["addr_info"] == ["169.254.75.10/32"]
 
     boot(lab, guest, libvirt_cache, vmi_with([{"name": "default", "bridge": {}}]), check)
+
+
+def test_several_networks_and_what_the_status_says_of_them(
+    lab: Lab, guest: Guest, libvirt_cache: Path
+) -> None:
+    """A pod of IPv4 alone, with a second network; cards of two queues."""
+    lab.pod.run("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6")
+    red = names.hashed("red")
+    lab.join(red, "10.245.0", "fd10:245::", "0a:58:0a:f5:00:05")
+    vmi = vmi_with(
+        [
+            {"name": "red", "bridge": {}, "macAddress": GUEST_MAC},
+            {"name": "default", "masquerade": {}},
+        ],
+        [{"name": "red", "multus": {"networkName": "nad"}}, DEFAULT],
+    )
+    vmi["spec"]["domain"]["cpu"] |= {"cores": 2, "sockets": 1, "threads": 1, "maxSockets": 1}
+    vmi["spec"]["domain"]["devices"]["networkInterfaceMultiqueue"] = True
+
+    def check(vm: Running) -> None:
+        cards = {vm.run(f"cat /sys/class/net/{card}/address"): card for card in ("eth0", "eth1")}
+        assert set(cards) == {GUEST_MAC, POD_MAC}
+        first, second = cards[POD_MAC], cards[GUEST_MAC]
+        assert "inet 10.0.2.2/24 " in vm.run(f"ip -4 addr show {first}")
+        assert "inet 10.245.0.5/24 " in vm.run(f"ip -4 addr show {second}")
+        for card in (first, second):
+            assert vm.run(f"ls -d /sys/class/net/{card}/queues/tx-*").count("tx-") == 2
+        vm.run(f"ping -c 1 -W 20 -I {first} {NODE4}")
+        vm.run(f"ping -c 1 -W 20 -I {second} 10.245.0.1")
+        lab.pings(lab.node, POD4)
+        lab.pings(lab.node, "10.245.0.5")
+        eventually(lambda: _status_is(lab, vm, first, second), 60)
+
+    boot(lab, guest, libvirt_cache, vmi, check)
+
+
+def _status_is(lab: Lab, vm: Running, first: str, second: str) -> None:
+    common = {"queueCount": 2, "linkState": "up", "infoSource": "domain, guest-agent"}
+    found = interface_statuses(dict(vm.pod.vmi), vm.domain(), lab)
+    assert [one["name"] for one in found[:2]] == ["default", "red"], "the pod's network first"
+    assert found[0] == {
+        **common,
+        "name": "default",
+        "mac": POD_MAC,
+        "ipAddress": POD4,
+        "ipAddresses": [POD4],
+        "interfaceName": first,
+    }
+    addresses = found[1].pop("ipAddresses")
+    assert addresses[0] == "10.245.0.5"
+    assert found[1] == {
+        **common,
+        "name": "red",
+        "mac": GUEST_MAC,
+        "ipAddress": "10.245.0.5",
+        "interfaceName": second,
+    }

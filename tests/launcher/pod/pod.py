@@ -34,11 +34,14 @@ NAMESPACE, NAME, UID = "default", "pod", "1f3c1a0e-5c53-4a3f-8a5a-7d0a6b0c9d11"
 #: A pod's /dev: without KVM, which does not run guests on every machine that has it.
 _DEVICES = """
 mount -t tmpfs dev /run/dev-new
-for d in null zero full random urandom tty ptmx pts shm net fuse; do
+for d in null zero full random urandom tty ptmx pts shm fuse; do
   [ -e /dev/$d ] || continue
   if [ -d /dev/$d ]; then mkdir /run/dev-new/$d; else touch /run/dev-new/$d; fi
   mount --bind /dev/$d /run/dev-new/$d
 done
+# Its own, which the agent gives to the launcher's user.
+mkdir /run/dev-new/net
+mknod -m 600 /run/dev-new/net/tun c 10 200
 mount --move /run/dev-new /dev
 """
 #: What the launcher's image has in /etc/libvirt, where its own user is named.
@@ -231,6 +234,7 @@ def _as_user(user: int) -> list[str]:
     variables = [f"XDG_CACHE_HOME={private}", f"XDG_CONFIG_HOME={private}", "XDG_RUNTIME_DIR=/var/run"]
     return [
         *("setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"),
+        *("--inh-caps", "+net_bind_service", "--ambient-caps", "+net_bind_service"),
         *("env", "HOME=/", *variables),
     ]
 
