@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from kvnode.kube.client import Client, PatchType
 from kvnode.kube.errors import NotFound
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import (
+    DATA_VOLUMES,
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
     VIRTUAL_MACHINE_INSTANCES,
@@ -23,6 +25,7 @@ from kvnode.kube.resources import (
 from tests.cluster.cluster import Cluster
 from tests.controller.standin import StandIn
 from tests.controller.test_manager import Played, eventually, machine
+from tests.controller.test_rights import kind_of, path_of
 from tests.kube.loops import real_time
 from tests.kube.support import background, client_of
 
@@ -86,6 +89,13 @@ class Machine(Played):
 
         found: Object = await eventually(check)
         return found
+
+    async def bind(self, claim: str) -> None:
+        """Be the volumes' controller."""
+        bound = {"status": {"phase": "Bound"}}
+        await self.client.patch(
+            PERSISTENT_VOLUME_CLAIMS, claim, self.namespace, bound, PatchType.MERGE, subresource="status"
+        )
 
     async def end(self, how: str, before: str) -> None:
         """Let the guest end; only of that VMI."""
@@ -263,6 +273,61 @@ async def test_pod_security_is_told_in_plain_words(control_plane: Cluster, names
         await eventually(it.pod, 40)
 
 
+@pytest.fixture
+def data_volumes(control_plane: Cluster) -> Iterator[None]:
+    """CDI's kind, without CDI."""
+    definition = kind_of("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
+    control_plane.api.apply(definition, path_of(definition))
+    try:
+        while True:
+            found = control_plane.request("GET", path_of(definition))
+            conditions = found.get("status", {}).get("conditions", [])
+            if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+                break
+            time.sleep(0.05)
+        yield
+    finally:
+        control_plane.request("DELETE", path_of(definition))
+
+
+@real_time
+async def test_a_data_volume_is_made_and_waited_for(
+    control_plane: Cluster, namespace: str, data_volumes: None
+) -> None:
+    async with looked_after(control_plane, namespace) as it:
+        made = machine(namespace, it.name)
+        made["spec"]["dataVolumeTemplates"] = [
+            {"metadata": {"name": "dv"}, "spec": {"source": {"blank": {}}}}
+        ]
+        made["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "dataVolume": {"name": "dv"}}]
+        vm = await it.client.create(VIRTUAL_MACHINES, made)
+        dv = await eventually(lambda: it.client.get(DATA_VOLUMES, "dv", namespace))
+        assert dv["metadata"]["ownerReferences"][0]["uid"] == vm["metadata"]["uid"]
+        imported = {"status": {"phase": "ImportInProgress"}}
+        await it.client.patch(DATA_VOLUMES, "dv", namespace, imported, PatchType.MERGE)
+        await it.vm("Provisioning")
+        assert not await it.uid()
+        await it.client.patch(DATA_VOLUMES, "dv", namespace, {"status": {"phase": "Failed"}}, PatchType.MERGE)
+        await it.vm("DataVolumeError")
+        owner = {**dv["metadata"]["ownerReferences"][0], "kind": "DataVolume", "name": "dv"}
+        owner |= {"uid": dv["metadata"]["uid"], "apiVersion": "cdi.kubevirt.io/v1beta1"}
+        await it.client.create(PERSISTENT_VOLUME_CLAIMS, claim(namespace, "dv", ownerReferences=[owner]))
+        await it.bind("dv")
+        await it.client.patch(
+            DATA_VOLUMES, "dv", namespace, {"status": {"phase": "Succeeded"}}, PatchType.MERGE
+        )
+        await it.runs()
+
+
+def claim(namespace: str, name: str, **metadata: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
 @real_time
 async def test_a_claim_is_waited_for(control_plane: Cluster, namespace: str) -> None:
     async with looked_after(control_plane, namespace) as it:
@@ -271,15 +336,6 @@ async def test_a_claim_is_waited_for(control_plane: Cluster, namespace: str) -> 
         told = await it.condition("Synchronized", status="False", reason="FailedPvcNotFound")
         assert f"{namespace}/root" in told["message"]
         assert await it.pod() is None
-        claim = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "root", "namespace": namespace},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-        }
-        await it.client.create(PERSISTENT_VOLUME_CLAIMS, claim)
-        bound = {"status": {"phase": "Bound"}}
-        await it.client.patch(
-            PERSISTENT_VOLUME_CLAIMS, "root", namespace, bound, PatchType.MERGE, subresource="status"
-        )
+        await it.client.create(PERSISTENT_VOLUME_CLAIMS, claim(namespace, "root"))
+        await it.bind("root")
         await it.runs()
