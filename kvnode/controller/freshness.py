@@ -5,17 +5,27 @@ What is computed from an object that is known to be old is refused: by its resou
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from kvnode.controller.ports import Api
 from kvnode.kube.client import PatchType
-from kvnode.kube.objects import Object, key_of, uid_of, version_of
+from kvnode.kube.objects import Object, is_deleting, key_of, metadata, uid_of, version_of
 from kvnode.kube.resources import Resource
 
 TTL = 300.0
 """Seconds after which a write that no cache has shown is forgotten."""
+
+_GONE = sys.maxsize
+"""Newer than all: whatever a cache shows of an object that is gone is old."""
+
+
+def _is_gone(obj: Object) -> bool:
+    """Whether a write's answer is the last that there is of an object: the write took its last finalizer."""
+    meta = metadata(obj)
+    return is_deleting(obj) and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds")
 
 
 class FreshApi:
@@ -52,7 +62,7 @@ class FreshApi:
     def _note(self, resource: Resource, obj: Object) -> Object:
         now, key = self._clock(), (resource.plural, key_of(obj))
         self._written.pop(key, None)
-        self._written[key] = (uid_of(obj), version_of(obj), now)
+        self._written[key] = (uid_of(obj), _GONE if _is_gone(obj) else version_of(obj), now)
         while now - (oldest := next(iter(self._written.items())))[1][2] >= TTL:
             del self._written[oldest[0]]
         if self._observe is not None:

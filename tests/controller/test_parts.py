@@ -145,6 +145,31 @@ def test_freshness() -> None:
     assert not api.is_stale(VIRTUAL_MACHINES, another)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "finalizers", "gone"),
+    [(0, [], True), (None, [], True), (30, [], False), (0, ["example.test/kept"], False)],
+    ids=["last", "no-grace-said", "terminating", "kept-by-another"],
+)
+def test_an_object_that_went_with_a_write_is_stale_whatever_the_cache_shows(
+    seconds: int | None, finalizers: list[str], gone: bool
+) -> None:
+    server = RecordingServer([], "2030-01-01T00:00:00Z")
+    api = FreshApi(server, lambda: 0.0)
+    old = vm()
+    old["metadata"] |= {"deletionTimestamp": "2030-01-01T00:00:00Z", "deletionGracePeriodSeconds": seconds}
+    server.put(VIRTUAL_MACHINES, old)
+    kept = {**old, "metadata": {**old["metadata"], "finalizers": ["example.test/held", *finalizers]}}
+    server.put(VIRTUAL_MACHINES, kept)
+    # The answer to the last write has the version that the object had before.
+    asyncio.run(
+        api.replace(VIRTUAL_MACHINES, {**kept, "metadata": {**old["metadata"], "finalizers": finalizers}})
+    )
+    newest = {**kept, "metadata": {**kept["metadata"], "resourceVersion": "1000"}}
+    assert api.is_stale(VIRTUAL_MACHINES, newest) is gone
+    another = {**newest, "metadata": {**newest["metadata"], "uid": "another"}}
+    assert not api.is_stale(VIRTUAL_MACHINES, another)
+
+
 def test_freshness_forgets_what_is_old() -> None:
     now = 0.0
     server = RecordingServer([], "2030-01-01T00:00:00Z")
