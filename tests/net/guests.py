@@ -91,7 +91,7 @@ def boot(
 
 def _set_up(lab: Lab, pod: Pod, user: int) -> None:
     if user:
-        claim_devices(pod.vmi, Path(f"/proc/{pod.first_process}/root"), EMULATED, user)
+        claim_devices(dict(pod.vmi), Path(f"/proc/{pod.first_process}/root"), EMULATED, user)
     networks = pod.vmi["spec"]["networks"]
     request = request_for(pod.vmi, networks, pod.first_process, ClusterConfig(), "10.244.0.9")
     setup(replace(request, owner=user), lab.cache, lab.progresses, ProcessNamespace(pod.first_process))

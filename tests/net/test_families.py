@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,9 @@ from pyroute2.netlink.exceptions import NetlinkError
 from kvnode.net import names
 from kvnode.net.errors import CriticalNetError, NetError
 from kvnode.net.kernel import Kernel
-from tests.net.conftest import GUEST_MAC, POD_MAC, Lab
+from kvnode.net.podnetwork import PodNetworks
+from kvnode.spec.config import ClusterConfig
+from tests.net.conftest import DEFAULT, GUEST_MAC, POD_MAC, Lab
 from tests.net.traffic import reached, serving
 
 MASQUERADE = {"name": "default", "masquerade": {}}
@@ -166,6 +170,27 @@ class TestSeveral:
         with pytest.raises(CriticalNetError, match=r"k6t-of-15-character: .* longer than 15 bytes"):
             lab.set_up(interface, statuses=statuses)
         assert lab.picture() == before
+
+
+@pytest.mark.integration
+def test_a_vmi_that_comes_back_to_its_node(
+    labs: Callable[..., Lab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first launcher's network is no word on its second's; and neither is touched for the other."""
+    monkeypatch.setenv("MY_POD_IP", "10.244.0.9")
+    first, second = labs(), labs()
+    networks = PodNetworks(tmp_path / "agent", owner=0)
+    devices = {"interfaces": [MASQUERADE]}
+    vmi = {"metadata": {"uid": "uid-1"}, "spec": {"networks": [DEFAULT], "domain": {"devices": devices}}}
+    untouched = second.picture()
+    networks.setup(vmi, [DEFAULT], first.pod.pid, ClusterConfig())
+    assert networks.pod_addresses("uid-1", "default") == ("10.244.0.5", "fd10:244::5")
+    assert second.picture() == untouched
+    laid = first.picture()
+    networks.teardown("uid-1")
+    networks.setup(vmi, [DEFAULT], second.pod.pid, ClusterConfig())
+    assert second.link("tap0")["master"] == "k6t-eth0"
+    assert first.picture() == laid
 
 
 @pytest.mark.parametrize("binding", ["slirp", "macvtap", "passt"])
