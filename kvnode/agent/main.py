@@ -14,6 +14,7 @@ from kvnode.agent.absent import NoDownwardMetrics, NoHooks, NoHotplug, NoProxy
 from kvnode.agent.beats import Heart, Labels
 from kvnode.agent.capabilities import Node, read_node
 from kvnode.agent.containerdisks import ContainerDisks
+from kvnode.agent.devices.offer import Host
 from kvnode.agent.devices.plugins import Plugins
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.execute import execute
@@ -106,9 +107,8 @@ class Agent:
         self.node: Node = read_node(settings.capabilities, host_architecture())
         self.parts = self._parts(recorder, clock)
         self._raw_config: dict[str, Any] = {}
-        self.plugins = Plugins(
-            settings.device_plugins, settings.devices, settings.max_devices, sysfs=settings.sysfs
-        )
+        host = Host(settings.devices, settings.sysfs, count=settings.max_devices)
+        self.plugins = Plugins(settings.device_plugins, host)
         self.heart = Heart(client, settings.node, self.config, self.is_ready)
         self.labels = Labels(
             client,

@@ -166,6 +166,12 @@ class ClusterConfig:
     qgs_socket_path: str = "/var/run/tdx-qgs/qgs.socket"
     """``confidentialCompute.tdx.attestation.qgsSocketPath``."""
 
+    tdx_attestation_enforced: bool = False
+    """``confidentialCompute.tdx.attestation.enforced``."""
+
+    persistent_reservation_set: bool | None = None
+    """``persistentReservationConfiguration.enabled``. Ask `persistent_reservation`, not this."""
+
     @classmethod
     def from_mapping(cls, config: Mapping[str, Any] | None) -> ClusterConfig:
         """Read ``spec.configuration`` of a KubeVirt object; None or ``{}`` give the defaults.
@@ -203,6 +209,12 @@ class ClusterConfig:
         if name in self.feature_gates:
             return True
         return name in gates.DEFAULT_ON and name not in self.disabled_feature_gates
+
+    @property
+    def persistent_reservation(self) -> bool:
+        """Whether SCSI persistent reservations are on; without a word, where the old gate is still listed."""
+        listed = "PersistentReservation" in self.feature_gates
+        return listed if self.persistent_reservation_set is None else self.persistent_reservation_set
 
     def machine_type(self, architecture: str) -> str:
         """Machine type of a VM that names none; an unknown architecture counts as amd64."""
@@ -346,11 +358,16 @@ def _options(config: Mapping[str, Any]) -> dict[str, Any]:
     tdx = get_mapping(get_mapping(config, "confidentialCompute", _ROOT), "tdx", path)
     attestation = get_mapping(tdx, "attestation", path + "tdx.")
     socket = get_string(attestation, "qgsSocketPath", path + "tdx.attestation.")
+    reservations = get_mapping(config, "persistentReservationConfiguration", _ROOT)
     return {
         "disable_serial_console_log": options.get("disableSerialConsoleLog") is not None,
         "disable_free_page_reporting": options.get("disableFreePageReporting") is not None,
         # "" is a setting of its own: no socket.
         "qgs_socket_path": None if attestation.get("qgsSocketPath") is None else socket,
+        "tdx_attestation_enforced": get_bool(attestation, "enforced", path + "tdx.attestation."),
+        "persistent_reservation_set": get_bool(
+            reservations, "enabled", _ROOT + "persistentReservationConfiguration."
+        ),
     }
 
 

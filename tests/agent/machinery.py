@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kvnode.agent.devices.offer import Host
+
 
 class Machine:
     """A machine's ``/sys`` and ``/dev`` below a folder: files and links where a real one has them."""
@@ -12,6 +14,7 @@ class Machine:
         self.sysfs, self.devices = root / "sys", root / "dev"
         for folder in ("bus/pci/devices", "bus/mdev/devices", "bus/usb/devices", "kernel/iommu_groups"):
             (self.sysfs / folder).mkdir(parents=True)
+        self.host = Host(self.devices, self.sysfs, root / "root", count=2)
         (self.devices / "vfio/devices").mkdir(parents=True)
         (self.devices / "vfio/vfio").touch()
 

@@ -11,6 +11,7 @@ import logging
 import sys
 from pathlib import Path
 
+from kvnode.agent.devices.offer import Host
 from kvnode.agent.devices.plugins import Plugins
 from kvnode.agent.settings import Settings
 from kvnode.spec.config import ClusterConfig
@@ -19,7 +20,7 @@ from kvnode.spec.config import ClusterConfig
 async def main(sysfs: Path) -> None:
     """Offer until standard input ends."""
     settings = Settings("node", sysfs=sysfs)
-    plugins = Plugins(settings.device_plugins, settings.devices, 5, sysfs=settings.sysfs)
+    plugins = Plugins(settings.device_plugins, Host(settings.devices, settings.sysfs, count=5))
     running = asyncio.create_task(plugins.run())
     while line := await asyncio.to_thread(sys.stdin.readline):
         plugins.configure(ClusterConfig.from_mapping(json.loads(line)))

@@ -12,7 +12,7 @@ import pytest
 
 from kvnode.agent.devices import plugin as plugins
 from kvnode.agent.devices import plugins as manager
-from kvnode.agent.devices.offer import Kind, SharedDevice, permissions
+from kvnode.agent.devices.offer import Host, Kind, SharedDevice, permissions
 from kvnode.agent.devices.plugin import Plugin
 from kvnode.agent.devices.plugins import Plugins
 from kvnode.rpc.errors import RpcError
@@ -131,7 +131,7 @@ async def test_the_end_leaves_no_devices_and_no_socket() -> None:
     with tempfile.TemporaryDirectory(prefix="kv") as name:
         kubelet = Kubelet(Path(name) / "plugins")
         await kubelet.start()
-        all_of_them = Plugins(kubelet.folder, Path(name), 2, sysfs=Path(name), kinds=[KIND])
+        all_of_them = Plugins(kubelet.folder, Host(Path(name), Path(name), count=2), kinds=[KIND])
         async with background(all_of_them.run()):
             watch = Watch(await kubelet.until(RESOURCE))
             assert {health for _, health in await watch.next()} == {"Unhealthy"}
@@ -160,7 +160,7 @@ async def host() -> AsyncIterator[tuple[Kubelet, Machine, Plugins]]:
         machine = Machine(Path(name))
         kubelet = Kubelet(Path(name) / "plugins")
         await kubelet.start()
-        offered = Plugins(kubelet.folder, machine.devices, 2, sysfs=machine.sysfs, kinds=[])
+        offered = Plugins(kubelet.folder, machine.host, kinds=[])
         async with background(offered.run()):
             try:
                 yield kubelet, machine, offered

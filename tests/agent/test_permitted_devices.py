@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kvnode.agent.devices.offer import RefusedError, Unit, socket_name_of, variable_of
 from kvnode.agent.devices.permitted import permitted_offers
+from kvnode.agent.devices.sockets import SharedSocket
 from kvnode.agent.devices.sysfs import mediated_devices, pci_devices, usb_devices
 from kvnode.agent.devices.usb import UsbDevices
 from kvnode.agent.devices.vfio import VfioDevices
@@ -30,7 +31,7 @@ def machine(tmp_path: Path) -> Machine:
 def offers(machine: Machine, **permitted: list[Any]) -> dict[str, Any]:
     """Those of the host devices alone."""
     config = ClusterConfig.from_mapping({"permittedHostDevices": permitted})
-    found = permitted_offers(config, machine.sysfs, machine.devices, 1)
+    found = permitted_offers(config, machine.host)
     return {name: one for name, one in found.items() if isinstance(one, VfioDevices | UsbDevices)}
 
 
@@ -189,6 +190,69 @@ class TestUsb:
         mouse = ("046d", "c077")
         assert offers(machine, usb=[usb("a/b", mouse, externalResourceProvider=True)]) == {}
         assert offers(machine, usb=[usb("a/b")]) == {}
+
+
+class TestDaemons:
+    def offers(self, machine: Machine, **config: Any) -> dict[str, SharedSocket]:
+        found = permitted_offers(ClusterConfig.from_mapping(config), machine.host)
+        return {name: one for name, one in found.items() if isinstance(one, SharedSocket)}
+
+    def socket(self, machine: Machine, path: str) -> Path:
+        found = machine.host.root / path.lstrip("/")
+        found.parent.mkdir(parents=True)
+        os.mknod(found, 0o140600)
+        return found
+
+    def test_which_there_are(self, machine: Machine) -> None:
+        assert self.offers(machine) == {}
+        pr = "devices.kubevirt.io/pr-helper"
+        gate = {"featureGates": ["PersistentReservation"]}
+        assert list(self.offers(machine, developerConfiguration=gate)) == [pr]
+        section = {"enabled": False}
+        assert not self.offers(
+            machine, developerConfiguration=gate, persistentReservationConfiguration=section
+        )
+        assert list(self.offers(machine, persistentReservationConfiguration={"enabled": True})) == [pr]
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="files are given to others")
+    def test_a_socket_is_given_to_qemu_and_its_folder_to_containers(self, machine: Machine) -> None:
+        (found,) = self.offers(machine, persistentReservationConfiguration={"enabled": True}).values()
+        names = ["pr-helper0", "pr-helper1"]
+        assert found.units() == tuple(Unit(name, False) for name in names)
+        socket = self.socket(machine, "/var/run/kubevirt/daemons/pr/pr-helper.sock")
+        assert found.units() == tuple(Unit(name, True) for name in names)
+        assert {path.stat().st_uid for path in (socket, socket.parent)} == {107}
+        (mount,) = found.allocate(names[:1]).mounts
+        assert (mount.host_path, mount.container_path) == ("/var/run/kubevirt/daemons/pr",) * 2
+        assert not mount.read_only
+        socket.unlink()
+        socket.touch()
+        assert not found.units()[0].healthy
+
+    def test_tdx_has_as_many_guests_as_the_machine(self, machine: Machine) -> None:
+        gate = {"featureGates": ["WorkloadEncryptionTDX"]}
+        assert self.offers(machine, developerConfiguration=gate) == {}
+        capacities = machine.host.root / "sys/fs/cgroup/misc.capacity"
+        capacities.parent.mkdir(parents=True)
+        for text in ("sev 100\n", "tdx 0\n", "tdx x\n", "tdx\n"):
+            capacities.write_text(text)
+            assert self.offers(machine, developerConfiguration=gate) == {}
+        capacities.write_text("sev 100\ntdx 31\n")
+        (found,) = self.offers(machine, developerConfiguration=gate).values()
+        assert found.resource == "devices.kubevirt.io/tdx"
+        # Attestation is wanted, not needed.
+        assert found.units() == tuple(Unit(f"tdx{number}", True) for number in range(31))
+        enforced = {"tdx": {"attestation": {"enforced": True, "qgsSocketPath": "/run/q/s"}}}
+        (found,) = self.offers(machine, developerConfiguration=gate, confidentialCompute=enforced).values()
+        assert not found.units()[0].healthy
+        socket = self.socket(machine, "/run/q/s")
+        owner = socket.stat().st_uid
+        assert found.units()[0].healthy
+        assert socket.stat().st_uid == owner
+        assert [mount.host_path for mount in found.allocate(["tdx0"]).mounts] == ["/run/q"]
+        without = {"tdx": {"attestation": {"qgsSocketPath": ""}}}
+        (found,) = self.offers(machine, developerConfiguration=gate, confidentialCompute=without).values()
+        assert not found.allocate(["tdx0"]).mounts
 
 
 @pytest.mark.parametrize(

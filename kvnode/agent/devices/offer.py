@@ -56,6 +56,18 @@ class Offer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    """Where a node's devices are looked for, as the agent's container has it."""
+
+    devices: Path = Path("/dev")
+    sysfs: Path = Path("/sys")
+    root: Path = Path("/proc/1/root")
+    """The node's root file system."""
+    count: int = 1000
+    """How many pods may have a shared device."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A device that many pods may have at once: each gets the same node."""
 

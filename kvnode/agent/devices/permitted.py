@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kvnode.agent.devices.offer import GATED, NAMESPACE, Offer, SharedDevice
+from kvnode.agent.devices.offer import GATED, NAMESPACE, Host, Offer, SharedDevice
+from kvnode.agent.devices.sockets import RESERVATIONS, Daemon, SharedSocket
 from kvnode.agent.devices.sysfs import UsbDevice, mediated_devices, pci_devices, type_name, usb_devices
 from kvnode.agent.devices.usb import UsbDevices
 from kvnode.agent.devices.vfio import MDEV, PCI, VfioDevices
@@ -15,25 +16,46 @@ from kvnode.spec.config import ClusterConfig
 from kvnode.spec.fields import get_bool, get_list, get_string, wrong_type
 
 _ROOT = "spec.configuration.permittedHostDevices."
+_CAPACITIES = "sys/fs/cgroup/misc.capacity"
+_MOST_GUESTS = 10_000
 
 
-def permitted_offers(config: ClusterConfig, sysfs: Path, devices: Path, count: int) -> dict[str, Offer]:
+def permitted_offers(config: ClusterConfig, host: Host) -> dict[str, Offer]:
     """What is to be offered beside the permanent devices, by resource.
 
-    `sysfs` is the node's ``/sys``, `devices` its ``/dev``, `count` how many pods may have a shared device.
     Resources of other providers are left to these.
 
     Raises:
         FieldError: the configuration is not what it should be.
     """
     found: list[Offer] = [
-        SharedDevice(kind, devices, count) for gate, kind in GATED.items() if config.gate(gate)
+        SharedDevice(kind, host.devices, host.count) for gate, kind in GATED.items() if config.gate(gate)
     ]
+    found += _daemons(config, host)
     permitted = config.permitted_host_devices
     if permitted:
-        found += _vfio(permitted, sysfs, devices)
-        found += _usb(permitted, sysfs, devices)
+        found += _vfio(permitted, host.sysfs, host.devices)
+        found += _usb(permitted, host.sysfs, host.devices)
     return {offer.resource: offer for offer in reversed(found)}
+
+
+def _daemons(config: ClusterConfig, host: Host) -> Iterator[Offer]:
+    if config.persistent_reservation:
+        yield SharedSocket(Daemon("pr-helper", RESERVATIONS, is_qemus=True), host.root, host.count)
+    guests = _trusted_guests(host.root / _CAPACITIES) if config.gate("WorkloadEncryptionTDX") else 0
+    if guests > 0:
+        daemon = Daemon("tdx", config.qgs_socket_path, may_be_absent=not config.tdx_attestation_enforced)
+        yield SharedSocket(daemon, host.root, guests)
+
+
+def _trusted_guests(capacities: Path) -> int:
+    """How many TDX guests the node can have; 0 when it does not say."""
+    try:
+        lines = [line.split() for line in capacities.read_text().splitlines()]
+    except OSError:
+        return 0
+    found = [words[1] for words in lines if len(words) == 2 and words[0] == "tdx"]
+    return min(int(found[0]), _MOST_GUESTS) if found and found[0].isascii() and found[0].isdigit() else 0
 
 
 def _vfio(permitted: Mapping[str, Any], sysfs: Path, devices: Path) -> Iterator[Offer]:

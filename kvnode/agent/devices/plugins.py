@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kvnode.agent.devices.offer import PERMANENT, Kind, Offer, SharedDevice
+from kvnode.agent.devices.offer import PERMANENT, Host, Kind, Offer, SharedDevice
 from kvnode.agent.devices.permitted import permitted_offers
 from kvnode.agent.devices.plugin import Plugin
 from kvnode.api.errors import FieldError
@@ -23,22 +23,12 @@ SCAN = 60.0
 class Plugins:
     """All that the node offers (``device_controller.go``)."""
 
-    def __init__(
-        self,
-        folder: Path,
-        devices: Path,
-        count: int,
-        *,
-        sysfs: Path = Path("/sys"),
-        kinds: Sequence[Kind] = PERMANENT,
-    ) -> None:
-        """`folder` is kubelet's for plugins; `devices` and `sysfs` are the node's ``/dev`` and ``/sys``; `count` is
-        how many pods may have a shared device.
-        """
-        self.permanent = [Plugin(SharedDevice(kind, devices, count), folder) for kind in kinds]
+    def __init__(self, folder: Path, host: Host, *, kinds: Sequence[Kind] = PERMANENT) -> None:
+        """`folder` is kubelet's for plugins."""
+        self.permanent = [Plugin(SharedDevice(kind, host.devices, host.count), folder) for kind in kinds]
         self.permitted: dict[str, Plugin] = {}
         """Those that the configuration asks for, by resource."""
-        self._folder, self._devices, self._sysfs, self._count = folder, devices, sysfs, count
+        self._folder, self._host = folder, host
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._config = ClusterConfig()
         self._wake = asyncio.Event()
@@ -72,9 +62,7 @@ class Plugins:
         while True:
             self._wake.clear()
             try:
-                offers = await asyncio.to_thread(
-                    permitted_offers, self._config, self._sysfs, self._devices, self._count
-                )
+                offers = await asyncio.to_thread(permitted_offers, self._config, self._host)
             except FieldError as error:
                 logger.warning("host devices are left as they are: %s", error)
             else:
