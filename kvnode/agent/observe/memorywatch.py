@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 TURN = 5.0
 """Seconds between two looks for whom it is time."""
+AT_ONCE = 20
+"""VMs that are measured in a turn at most."""
 FIRST = 15.0
 """Seconds from one measurement to the next of a VM that is short of room."""
 GROWTH, LONGEST = 4.0, 300.0
@@ -100,11 +102,12 @@ class MemoryWatch:
             await self.turn()
 
     async def turn(self) -> None:
-        """Measure all whose time has come."""
+        """Measure those whose time has come, not too many at once, those first that have waited for longest."""
         now = self._clock()
         connections = {one.ghost.uid: one for one in self._launchers()}
         self._plans = {uid: self._plans.get(uid) or _Plan(now) for uid in connections}
-        due = [connections[uid] for uid, plan in self._plans.items() if plan.due <= now]
+        waiting = sorted((plan.due, uid) for uid, plan in self._plans.items() if plan.due <= now)
+        due = [connections[uid] for _, uid in waiting[:AT_ONCE]]
         if not due:
             return
         namespaces = await asyncio.to_thread(by_namespace, self._proc)

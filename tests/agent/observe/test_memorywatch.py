@@ -13,7 +13,7 @@ from kvnode.agent.domain import Domain
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.ghosts import Ghost
 from kvnode.agent.observe import memorywatch
-from kvnode.agent.observe.memorywatch import FIRST, GROWTH, LONGEST, LOOKED_AT, SHOWN, MemoryWatch
+from kvnode.agent.observe.memorywatch import AT_ONCE, FIRST, GROWTH, LONGEST, LOOKED_AT, SHOWN, MemoryWatch
 from kvnode.agent.processes import Household
 from kvnode.api.errors import FieldError
 from kvnode.memory.processes import by_namespace
@@ -144,6 +144,14 @@ async def test_nothing_is_kept_of_a_launcher_that_is_gone(node: Node) -> None:
     node.connections.clear()
     assert await node.turn() == 0
     assert node.watch.last("uid-1") is None
+
+
+@real_time
+async def test_not_all_at_once_and_none_is_left_out(node: Node) -> None:
+    for number in range(1, AT_ONCE + 4):
+        node.launcher(number, f"pid:[{number + 10}]")
+    assert [await node.turn(), await node.turn()] == [AT_ONCE, 3]
+    assert len(set(node.told)) == AT_ONCE + 3
 
 
 @real_time
