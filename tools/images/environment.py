@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tools.images import cache as store
@@ -29,18 +29,28 @@ cp /build/build.txt /opt/build/made-of
 """
 _WHEELS = """\
 set -eu
+rm -rf /build/new-wheels
 /opt/build/bin/pip wheel --quiet --no-cache-dir --no-build-isolation --require-hashes --no-deps \\
-  -r /build/run.txt -w /build/wheels
+  -r /build/run.txt -w /build/new-wheels
 """
 # Containers cannot write byte code, so it is made here, and by content: times in the tar are all the same.
+_BASE = """\
+set -eu
+rm -rf "$1" /build/base
+python3 -m venv --without-pip "$1"
+/opt/build/bin/pip --python "$1/bin/python" install --quiet --no-index --no-deps --no-compile /build/wheels/*.whl
+"$1/bin/python" -m compileall -q --invalidation-mode unchecked-hash "$1/lib"
+"""
+# Of an earlier build the native core alone is taken over: setuptools looks whether its sources are newer.
 _ENVIRONMENT = """\
 set -eu
 cd /build
+find source/build -type f ! -name '*.so' ! -name '*.o' -delete 2>/dev/null || true
+rm -rf project source/*.egg-info
 /opt/build/bin/pip wheel --quiet --no-cache-dir --no-build-isolation --no-index --no-deps ./source -w project
-rm -rf "$1"
-python3 -m venv --without-pip "$1"
-/opt/build/bin/pip --python "$1/bin/python" install --quiet --no-index --no-deps --no-compile wheels/*.whl project/*.whl
-"$1/bin/python" -m compileall -q --invalidation-mode unchecked-hash "$1/lib"
+/opt/build/bin/pip --python "$1/bin/python" install --quiet --no-index --no-deps --no-compile \\
+  --force-reinstall project/*.whl
+"$1/bin/python" -m compileall -q --invalidation-mode unchecked-hash "$1"/lib/python3*/site-packages/kvnode
 gcc -std=c11 -D_GNU_SOURCE -Os -Wall -Wextra -Werror -static -ffunction-sections -Wl,--gc-sections -s \\
   -o container-disk source/native/container-disk/container-disk.c
 """
@@ -60,7 +70,7 @@ def environment(builder: Path, cache: Path, say: Say) -> Path:
     Raises:
         ImageError: something does not build.
     """
-    parts: list[str | bytes] = [builder.name, _ENVIRONMENT]
+    parts: list[str | bytes] = [builder.name, _BASE, _ENVIRONMENT]
     for path in sources():
         parts += [str(path.relative_to(SOURCE)), path.read_bytes()]
     parts += [path.read_bytes() for path in _requirements()]
@@ -70,23 +80,62 @@ def environment(builder: Path, cache: Path, say: Say) -> Path:
     with made(target) as unfinished:
         log = unfinished.parent / "log"
         work = builder / "build"
-        store.remove(work)
-        work.mkdir()
+        work.mkdir(exist_ok=True)
         for path in _requirements():
             shutil.copy(path, work)
-        wheels = _wheels(builder, cache, say, log)
-        shutil.copytree(wheels, work / "wheels", dirs_exist_ok=True)
-        for path in sources():
-            copy = work / "source" / path.relative_to(SOURCE)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copy)
-        say("environment: the project's wheel, and all wheels installed")
+        _install_base(builder, _wheels(builder, cache, say, log), say, log)
+        _forget_unless_alike(work)
+        copy_changed(sources(), work / "source")
+        say("environment: the project's wheel")
         run_inside(builder, "environment", ["bash", "-c", _ENVIRONMENT, "make", PREFIX], say, log)
         with tarfile.open(unfinished, "w") as out:
             out.add(builder / PREFIX.strip("/"), PREFIX.strip("/"), filter=_plain)
             out.add(work / "container-disk", CONTAINER_DISK, filter=_plain)
-        store.remove(work)
     return target
+
+
+def copy_changed(paths: Sequence[Path], folder: Path) -> None:
+    """Make ``folder`` hold these files of the checkout and no others, writing only those whose content changed.
+
+    What was built there out of the others stays: everything below ``build``, and what Cython wrote.
+    """
+    wanted = {path.relative_to(SOURCE): path.read_bytes() for path in paths}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        built = name.parts[0] == "build" or path.with_suffix(".pyx").exists()
+        if path.is_file() and name not in wanted and not built:
+            path.unlink()
+    for name, content in wanted.items():
+        copy = folder / name
+        if not copy.exists() or copy.read_bytes() != content:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
+
+
+def _forget_unless_alike(work: Path) -> None:
+    """Nothing of an earlier build is taken over from another way to build."""
+    mark = work / "way"
+    tools = [
+        (work / "build.txt").read_bytes(),
+        *((SOURCE / name).read_bytes() for name in ("setup.py", "pyproject.toml")),
+    ]
+    if not mark.exists() or mark.read_text() != key(*tools):
+        store.remove(work / "source")
+        mark.write_text(key(*tools))
+
+
+def _install_base(builder: Path, wheels: Path, say: Say, log: Path) -> None:
+    """See to it that the environment has the pinned wheels."""
+    work = builder / "build"
+    mark = work / "base"
+    wanted = key(wheels.name, _BASE)
+    if mark.exists() and mark.read_text() == wanted:
+        return
+    say("environment: the pinned wheels")
+    store.remove(work / "wheels")
+    shutil.copytree(wheels, work / "wheels")
+    run_inside(builder, "environment", ["bash", "-c", _BASE, "make", PREFIX], say, log)
+    mark.write_text(wanted)
 
 
 def _requirements() -> Iterator[Path]:
@@ -107,7 +156,7 @@ def _wheels(builder: Path, cache: Path, say: Say, log: Path) -> Path:
     say("wheels: the pinned ones, and libvirt's binding built")
     with made(target) as unfinished:
         run_inside(builder, "wheels", ["bash", "-c", _WHEELS], say, log)
-        shutil.move(builder / "build/wheels", unfinished)
+        shutil.move(builder / "build/new-wheels", unfinished)
     return target
 
 

@@ -19,7 +19,7 @@ import yaml
 
 from tools.images import build, cache
 from tools.images.__main__ import main
-from tools.images.environment import REQUIREMENTS, sources
+from tools.images.environment import REQUIREMENTS, copy_changed, sources
 from tools.images.errors import ImageError
 from tools.images.oci import write_archive
 from tools.images.recipe import LAUNCHER_PROGRAMS, REGISTRY, SOURCE, recipes
@@ -81,6 +81,24 @@ def test_nothing_generated_is_a_source() -> None:
     assert "kvnode/_fast/domain.cpp" not in found
     assert any(name.startswith("kvnode/_fast/core/") and name.endswith(".cpp") for name in found)
     assert all(not name.endswith(".so") for name in found)
+
+
+def test_sources_that_stay_the_same_are_not_touched(tmp_path: Path) -> None:
+    """Or the native core would be compiled for every change of a Python file."""
+    setup, core = SOURCE / "setup.py", SOURCE / "kvnode/_fast/domain.pyx"
+    copy_changed([setup, core], tmp_path)
+    left = [tmp_path / "build/lib/x.so", tmp_path / "kvnode/_fast/domain.cpp"]
+    gone = tmp_path / "kvnode/old.py"
+    for path in (*left, gone):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    os.utime(tmp_path / "setup.py", (1, 1))
+    (tmp_path / "kvnode/_fast/domain.pyx").write_text("another")
+    copy_changed([setup, core], tmp_path)
+    assert (tmp_path / "setup.py").stat().st_mtime == 1
+    assert (tmp_path / "kvnode/_fast/domain.pyx").read_bytes() == core.read_bytes()
+    assert all(path.exists() for path in left)
+    assert not gone.exists()
 
 
 @pytest.mark.parametrize("name", ["run.txt", "build.txt"])
