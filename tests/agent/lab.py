@@ -172,12 +172,12 @@ async def lab(cluster: Cluster, namespace: str) -> AsyncIterator[Lab]:
             shutil.rmtree(folder)
 
 
-async def called(remote: Remote, what: str, seconds: float = 20.0) -> None:
+async def called(remote: Remote, what: str, seconds: float = 60.0) -> None:
     """Wait until the agent has called something."""
     await until(lambda: what in remote.calls, seconds)
 
 
-async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until a condition holds."""
 
     async def check() -> object:

@@ -102,6 +102,33 @@ class _Told(list[str]):
 class Inside(StandIn):
     """It, from the inside, with what a hostile one would do."""
 
+    answer = -1
+    """Bytes of the domain that it answers with instead of its own."""
+    statistics = ""
+    """JSON of the statistics that it answers with instead of its own."""
+    stalled = ""
+
+    async def stall(self, method: str) -> None:
+        """Never answer a method; "" lets all be answered again that are asked from now on."""
+        self.stalled = method
+
+    async def _sync(self, request: Any, context: object) -> Any:
+        answer = await super()._sync(request, context)
+        if self.stalled == "SyncVirtualMachine":
+            await asyncio.Event().wait()
+        return answer
+
+    async def _domain(self, request: object, context: object) -> Any:
+        found = await super()._domain(request, context)
+        if self.answer >= 0:
+            found.domain = "x" * self.answer or "[]"
+        return found
+
+    async def _stats(self, request: object, context: object) -> Any:
+        found = await super()._stats(request, context)
+        found.domainStats = self.statistics or found.domainStats
+        return found
+
     async def say(self, field: str, value: Any) -> None:
         """Set an attribute."""
         setattr(self, field, tuple(value) if isinstance(value, list) else value)

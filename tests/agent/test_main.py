@@ -38,7 +38,7 @@ SPEC = {
 }
 
 
-async def eventually(check: Callable[[], Awaitable[Any]], seconds: float = 20.0) -> Any:
+async def eventually(check: Callable[[], Awaitable[Any]], seconds: float = 60.0) -> Any:
     """Ask until there is an answer."""
     async with asyncio.timeout(seconds):
         while not (found := await check()):
