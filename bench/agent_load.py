@@ -46,6 +46,8 @@ ROUNDS = 3
 """Of Syncs, one of each VMI; the best round counts: what disturbs one is often another program's."""
 AHEAD = -10
 """By how much more urgent than usual what is measured is (nice(2)): others use the machine too."""
+SETTLE = 75
+"""Seconds until what a start brings is over: memory is measured more often at first."""
 TICK = os.sysconf("SC_CLK_TCK")
 MIB = 1 << 20
 SPEC = {
@@ -268,7 +270,7 @@ async def _measure(node: Node, others: int, rest: float) -> list[Figure]:
     agent.start()
     await until(node.all_run, 240, 0.5)
     add(f"{node.count} VMIs from Scheduled to Running", time.monotonic() - began, "s")
-    await asyncio.sleep(20)
+    await asyncio.sleep(SETTLE)
     add("processor time at rest", await share_of_a_core(agent, rest), "% of a core", 1.0)
     rounds = [await delays(node, node.count) for _ in range(ROUNDS)]
     for percent, limit in ((50, None), (99, 50.0)):
@@ -278,8 +280,8 @@ async def _measure(node: Node, others: int, rest: float) -> list[Figure]:
     for number, how in ((signal.SIGTERM, "restart"), (signal.SIGKILL, "restart after a kill")):
         seconds, writes = await restart(node, number)
         add(f"{how}, until all are looked after", seconds, "s", 5.0)
-        add(f"{how}, statuses written", writes, "", 0.5)
-    await asyncio.sleep(20)
+        add(f"{how}, statuses written", writes, "", 1)
+    await asyncio.sleep(SETTLE)
     before = agent.memory()
     used, then = agent.cpu(), time.monotonic()
     await node.add_others(others)
