@@ -178,7 +178,10 @@ def _alternative(name: str) -> str:
         return f"DNS:{name}"
 
 
-_SIGNING = """
+_CONFIGURATION = """
+[req]
+distinguished_name = subject
+[subject]
 [ca]
 default_ca = webhook
 [webhook]
@@ -195,7 +198,7 @@ commonName = supplied
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
 """
-"""For ``openssl ca``, which alone can date a certificate back in every version."""
+"""For ``openssl ca``, which alone can date a certificate back in every version; a container may lack openssl's own."""
 
 
 def _made(subject: str, days: int, extensions: tuple[str, ...], signer: Pair | None = None) -> Pair:
@@ -204,13 +207,17 @@ def _made(subject: str, days: int, extensions: tuple[str, ...], signer: Pair | N
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         (directory / "index").touch()
-        (directory / "config").write_text(_SIGNING + "\n".join(extensions) + "\n")
+        (directory / "config").write_text(_CONFIGURATION + "\n".join(extensions) + "\n")
         signing = ["-selfsign", "-keyfile", "key"]
         if signer is not None:
             (directory / "ca.crt").write_bytes(signer.certificate)
             (directory / "ca.key").write_bytes(signer.key)
             signing = ["-cert", "ca.crt", "-keyfile", "ca.key"]
-        _openssl("req", "-new", *_NEW_KEY, "-subj", subject, "-keyout", "key", "-out", "csr", cwd=directory)
+        _openssl(
+            *("req", "-new", "-config", "config", *_NEW_KEY, "-subj", subject),
+            *("-keyout", "key", "-out", "csr"),
+            cwd=directory,
+        )
         _openssl(
             *("ca", "-batch", "-notext", "-config", "config", *signing, "-in", "csr", "-out", "certificate"),
             *("-startdate", next(dates), "-enddate", next(dates)),

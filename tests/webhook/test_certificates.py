@@ -177,6 +177,13 @@ def test_without_openssl_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         make(NAMES)
 
 
+def test_openssl_needs_no_configuration_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENSSL_CONF", str(tmp_path / "none"))
+    made = make(NAMES)
+    check(made)
+    handshake(made.serving, made.bundle, "localhost")
+
+
 def test_keys_are_left_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(certificates.tempfile, "tempdir", str(tmp_path))
     make_tls(make(NAMES).serving)
