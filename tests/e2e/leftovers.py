@@ -33,6 +33,6 @@ def state(cluster: Cluster, node: str) -> set[str]:
         *(f"link {name}" for name in links),
         *(f"network namespace {name}" for name in lines("ls", "/run/netns")),
         *(f"pod {uid}" for uid in lines("ls", _PODS)),
-        *(f"record {path}" for path in lines("find", _PRIVATE)),
+        *(f"record {path}" for path in lines("find", _PRIVATE, "-mindepth", "2")),
         *(f"process {line}" for line in processes),
     }

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.deploy import AGENT, NAMESPACE, Kubectl
 from tests.e2e.leftovers import state
-from tests.e2e.machine import Machine, wait_for
+from tests.e2e.machine import PATIENCE, Machine, wait_for
 
 
 def agent_pods(kubectl: Kubectl) -> dict[str, str]:
@@ -129,13 +129,27 @@ def restarts_of(pod: dict[str, dict[str, list[dict[str, int]]]]) -> int:
     return sum(one["restartCount"] for one in pod["status"].get("containerStatuses", []))
 
 
-def test_a_deleted_machine_leaves_nothing(agents: Cluster, new_machine: Machine) -> None:
+def test_a_deleted_machine_leaves_nothing(agents: Cluster, kubectl: Kubectl, new_machine: Machine) -> None:
     before = state(agents, new_machine.node)
     new_machine.create()
     new_machine.await_up()
     kinds = {line.partition(" ")[0] for line in state(agents, new_machine.node) - before}
     assert kinds == {"mount", "link", "network", "pod", "record", "process"}, "all of them are to be seen"
-    new_machine.delete()
+    log = [
+        *kubectl.command,
+        "logs",
+        "-n",
+        new_machine.namespace,
+        new_machine.pod,
+        "-c",
+        "compute",
+        "--follow",
+    ]
+    with subprocess.Popen(log, stdout=subprocess.PIPE, text=True) as following:
+        new_machine.delete()
+        said = following.communicate(timeout=PATIENCE)[0]
+    assert "undefined the domain" in said
+    assert "has not heard" not in said, "the agent hears the launcher out"
     wait_for("it has ended", lambda: new_machine.phase() != "Running")
     assert new_machine.phase() == "Succeeded", "the guest was asked to shut down, and did"
     new_machine.let_go()

@@ -66,7 +66,7 @@ def build(names: Sequence[str], say: Say, *, refresh: bool = False) -> list[Imag
     with store.locked(cache, say):
         programs = None  # of one state of the sources in all images
         if any(recipe.packages for recipe in chosen):
-            programs = environment(builder(cache, say, refresh=refresh), cache, say)
+            programs = environment(builder(cache, say, refresh=refresh), cache, say, refresh=refresh)
         return [_image(recipe, programs, cache, say, refresh=refresh) for recipe in chosen]
 
 

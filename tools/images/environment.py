@@ -64,7 +64,7 @@ def sources() -> list[Path]:
     return sorted([*kept, *(SOURCE / name for name in (*_PROJECT, _NATIVE))])
 
 
-def environment(builder: Path, cache: Path, say: Say) -> Path:
+def environment(builder: Path, cache: Path, say: Say, *, refresh: bool) -> Path:
     """A tar with ``PREFIX``, the virtual environment, and container-disk.
 
     Raises:
@@ -75,7 +75,7 @@ def environment(builder: Path, cache: Path, say: Say) -> Path:
         parts += [str(path.relative_to(SOURCE)), path.read_bytes()]
     parts += [path.read_bytes() for path in _requirements()]
     target = cache / f"environment-{key(*parts)}.tar"
-    if used(target):
+    if used(target) and not refresh:
         return target
     with made(target) as unfinished:
         log = unfinished.parent / "log"
