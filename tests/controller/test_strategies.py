@@ -291,6 +291,19 @@ def data_volumes(control_plane: Cluster) -> Iterator[None]:
 
 
 @real_time
+async def test_without_cdi_it_is_asked_for(control_plane: Cluster, namespace: str) -> None:
+    async with looked_after(control_plane, namespace) as it:
+        made = machine(namespace, it.name)
+        made["spec"]["dataVolumeTemplates"] = [
+            {"metadata": {"name": "dv"}, "spec": {"source": {"blank": {}}}}
+        ]
+        made["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "dataVolume": {"name": "dv"}}]
+        await it.client.create(VIRTUAL_MACHINES, made)
+        told = await it.condition("Failure", status="True", reason="FailedCreate")
+        assert "install CDI" in told["message"]
+
+
+@real_time
 async def test_a_data_volume_is_made_and_waited_for(
     control_plane: Cluster, namespace: str, data_volumes: None
 ) -> None:

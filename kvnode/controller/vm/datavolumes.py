@@ -11,7 +11,7 @@ from kvnode.controller.meta import controller_reference, name_of, spec_of
 from kvnode.controller.ports import NORMAL, WARNING
 from kvnode.controller.vm.run import Run
 from kvnode.controller.volumes import POPULATED, WAIT_FOR_FIRST_CONSUMER, phase_of
-from kvnode.kube.errors import ApiError
+from kvnode.kube.errors import ApiError, NotFound
 from kvnode.kube.objects import Object, uid_of
 from kvnode.kube.resources import DATA_VOLUMES
 
@@ -71,8 +71,11 @@ async def _create(run: Run, name: str, template: dict[str, Any]) -> None:
         run.data_volume_expectations.creation_observed(run.key)
         if has_claim and "already exists" in str(error):
             return  # an importer from before claims could be adopted
-        run.event(WARNING, NOT_CREATED, f"DataVolume {name} could not be created: {error}")
-        raise DataVolumeError(f"DataVolume {name} could not be created: {error}") from error
+        message = f"DataVolume {name} could not be created: {error}"
+        if isinstance(error, NotFound):
+            message += ": install CDI, whose they are, and start the controllers again"
+        run.event(WARNING, NOT_CREATED, message)
+        raise DataVolumeError(message) from error
     run.event(NORMAL, CREATED, f"Created DataVolume {name}")
 
 
