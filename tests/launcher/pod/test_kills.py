@@ -73,7 +73,9 @@ async def start_anyhow(pod: Pod, agent: FakeAgent) -> bool:
 
 def pid_file(pod: Pod) -> Path:
     """Where libvirt writes QEMU's process id: before QEMU runs, which others do that are asked for their version."""
-    return pod.directory / "run/libvirt/qemu" / f"{NAMESPACE}_{NAME}.pid"
+    directory = pod.directory / "run/libvirt/qemu"
+    rootless = directory / "run"
+    return (rootless if rootless.exists() else directory) / f"{NAMESPACE}_{NAME}.pid"
 
 
 def kill_with_qemu(pod: Pod, daemon: int, delay: float) -> threading.Thread:
@@ -185,10 +187,18 @@ class TestWhileItStarts:
         self, guest: Guest, libvirt_cache: Path, delay: float
     ) -> None:
         """QEMU dies with its daemon, and the next one would wait for it for ever: it starts all the same."""
-        with launcher_pod(guest, libvirt_cache) as pod:
+        self.kill_its_daemon(guest, libvirt_cache, delay)
+
+    def test_its_daemon_without_root(self, guest: Guest, libvirt_cache: Path) -> None:
+        self.kill_its_daemon(guest, libvirt_cache, 0, "--run-as-nonroot", user=64055)
+
+    @staticmethod
+    def kill_its_daemon(guest: Guest, cache: Path, delay: float, *flags: str, user: int = 0) -> None:
+        with launcher_pod(guest, cache, *flags, user=user) as pod:
             pod.vmi = pod_vmi()
 
             async def scenario(agent: FakeAgent) -> None:
+                (pod.share / "domain-notify-pipe.sock").chmod(0o666)
                 before = pod.pids()["virtqemud"]
                 killer = kill_with_qemu(pod, before, delay)
                 async with agent.commands() as client:
