@@ -48,8 +48,8 @@ class Source:
     proc: Path = Path("/proc/self")
 
 
-def expose(seen: Iterable[Seen], source: Source) -> Exposition:
-    """All metrics."""
+def expose_agent(source: Source) -> Exposition:
+    """Those of the agent itself; to be called in its loop."""
     found = Exposition()
     ready = "Whether VMs may be scheduled to the node."
     found.add("kubevirt_virt_handler_ready_status", GAUGE, ready, float(source.is_ready()), {})
@@ -59,9 +59,14 @@ def expose(seen: Iterable[Seen], source: Source) -> Exposition:
         labels = {"machine_type": machine, "node": source.node}
         found.add("kubevirt_node_deprecated_machine_types", GAUGE, old, 1, labels)
     _expose_process(source.proc, found)
-    for one in seen:
-        _expose_vm(one, source.node, found)
     return found
+
+
+def expose_vms(seen: Iterable[Seen], node: str, found: Exposition) -> bytes:
+    """Add those of the VMs; the answer is the whole, as text."""
+    for one in seen:
+        _expose_vm(one, node, found)
+    return bytes(found)
 
 
 def _expose_queue(queue: Queue, found: Exposition) -> None:

@@ -49,8 +49,13 @@ class View:
     """Whether the page is to be asked for again and again."""
 
 
-def render(view: View) -> str:
+def render(view: View) -> bytes:
     """The page."""
+    # A name may hold half of a pair of UTF-16, which no encoding knows.
+    return _render(view).encode(errors="replace")
+
+
+def _render(view: View) -> str:
     machines = "".join(_machine(one, view.now, len(view.seen) <= FEW) for one in view.seen)
     machines = machines or '<p class="empty">No virtual machines on this node.</p>'
     told = "".join(_event(one) for one in view.events)

@@ -14,7 +14,7 @@ from kvnode.agent.observe import page
 from kvnode.agent.observe.events import Event
 from kvnode.agent.observe.exposition import CONTENT_TYPE
 from kvnode.agent.observe.health import Health
-from kvnode.agent.observe.metrics import Source, expose
+from kvnode.agent.observe.metrics import Source, expose_agent, expose_vms
 from kvnode.agent.observe.page import View
 from kvnode.agent.observe.samples import Seen
 
@@ -93,13 +93,13 @@ class Web:
             now=asyncio.get_running_loop().time(),
             follows="follow" in request.query,
         )
-        # A name may hold half of a pair of UTF-16, which no encoding knows.
-        body = page.render(view).encode(errors="replace")
+        body = await asyncio.to_thread(page.render, view)  # of many VMs it takes a while
         return web.Response(body=body, content_type="text/html", charset="utf-8", headers=_SECURITY)
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        found = expose(await self._looker.look(), self._state.source)
-        return web.Response(body=bytes(found), headers={"Content-Type": CONTENT_TYPE})
+        seen, source = await self._looker.look(), self._state.source
+        body = await asyncio.to_thread(expose_vms, seen, source.node, expose_agent(source))
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _verdict(reasons: Sequence[str]) -> web.Response:

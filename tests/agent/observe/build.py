@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from kvnode.agent.observe.domainstats import samples
 from kvnode.agent.observe.events import Event
 from kvnode.agent.observe.memorywatch import Measured
-from kvnode.agent.observe.metrics import Source
+from kvnode.agent.observe.metrics import Source, expose_agent, expose_vms
 from kvnode.agent.observe.samples import Seen
 from kvnode.kube.histogram import Histogram
 from kvnode.memory.report import MemoryReport, ProcessMemory
@@ -102,3 +103,8 @@ class Queue:
 
 def source(*, ready: bool = True, **about: object) -> Source:
     return Source("node01", lambda: ready, Queue(), **about)  # type: ignore[arg-type]
+
+
+def exposed(vms: Iterable[Seen], about: Source) -> str:
+    """All metrics as text."""
+    return expose_vms(vms, about.node, expose_agent(about)).decode()

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 from kvnode.agent.observe import domainstats as tables
-from kvnode.agent.observe.metrics import expose
-from tests.agent.observe.build import seen, source
+from tests.agent.observe.build import exposed, seen, source
 
 PAGE = (Path(__file__).parents[3] / "docs/agent.md").read_text(encoding="utf-8")
 SECTION = PAGE[PAGE.index("### Metrics") : PAGE.index("KubeVirt's virt-handler has some")]
@@ -40,7 +39,7 @@ def exposed() -> set[str]:
         *(*tables.CPU, *tables.MEMORY, *tables.LOAD, *tables.NETWORK, *tables.STORAGE, *tables.VCPU),
         *(tables.VCPU_TIME, tables.AFFINITY, *tables.TRAFFIC.values(), *tables.FILESYSTEM),
     ]
-    text = str(expose([seen()], source(deprecated_machines=("pc-1.0",))))
+    text = exposed([seen()], source(deprecated_machines=("pc-1.0",)))
     return {*(f"kubevirt_vmi_{one.name}" for one in every), *re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)}
 
 

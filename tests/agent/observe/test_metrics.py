@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from kvnode.agent.observe.domainstats import Metric
 from kvnode.agent.observe.exposition import Exposition
 from kvnode.agent.observe.memorywatch import Measured
-from kvnode.agent.observe.metrics import expose
 from kvnode.agent.observe.samples import Seen
-from tests.agent.observe.build import HOSTILE, MIB, process, report, seen, source
+from tests.agent.observe.build import HOSTILE, MIB, exposed, process, report, seen, source
 from tests.agent.observe.reading import read, values
 
 NAME = HOSTILE.replace("/", "")
@@ -27,7 +26,7 @@ def labelled(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]
 
 
 def test_samples_of_a_vm_in_base_units() -> None:
-    found = values(str(expose([seen()], source())))
+    found = values(exposed([seen()], source()))
     assert found[labelled("kubevirt_vmi_cpu_usage_seconds_total")] == 1.5
     assert found[labelled("kubevirt_vmi_memory_resident_bytes")] == 2048
     assert found[labelled("kubevirt_vmi_vcpu_seconds_total", id="0", state="running")] == 1
@@ -36,7 +35,7 @@ def test_samples_of_a_vm_in_base_units() -> None:
 
 
 def test_each_process_has_its_resident_its_proportional_and_its_requested_size() -> None:
-    found = values(str(expose([seen()], source())))
+    found = values(exposed([seen()], source()))
     qemu = {"role": "qemu", "pid": "7"}
     assert found[labelled("kubevirt_vmi_process_resident_bytes", **qemu)] == 100 * MIB
     assert found[labelled("kubevirt_vmi_process_proportional_bytes", **qemu)] == 90 * MIB
@@ -48,11 +47,11 @@ def test_each_process_has_its_resident_its_proportional_and_its_requested_size()
 
 
 def test_of_the_agent_itself() -> None:
-    found = values(str(expose([], source(deprecated_machines=("pc-1.0",)))))
+    found = values(exposed([], source(deprecated_machines=("pc-1.0",))))
     queue = frozenset({("name", "virt-handler-vm")})
     none: frozenset[tuple[str, str]] = frozenset()
     assert found["kubevirt_virt_handler_ready_status", none] == 1
-    assert values(str(expose([], source(ready=False))))["kubevirt_virt_handler_ready_status", none] == 0
+    assert values(exposed([], source(ready=False)))["kubevirt_virt_handler_ready_status", none] == 0
     for name, value in (
         ("depth", 3),
         ("adds_total", 9),
@@ -69,7 +68,7 @@ def test_of_the_agent_itself() -> None:
 
 
 def test_durations_are_histograms() -> None:
-    text = str(expose([], source()))
+    text = exposed([], source())
     family = read(text)["kubevirt_workqueue_work_duration_seconds"]
     assert family.type == "histogram"  # type: ignore[attr-defined]
     found = values(text)
@@ -83,7 +82,7 @@ def test_durations_are_histograms() -> None:
 
 def test_counters_are_called_so_and_gauges_are_not() -> None:
     """Prometheus' rule, to which the reference makes an exception or two."""
-    for name, family in read(str(expose([seen()], source()))).items():
+    for name, family in read(exposed([seen()], source())).items():
         kind = family.type  # type: ignore[attr-defined]
         sampled = {sample.name for sample in family.samples}  # type: ignore[attr-defined]
         if kind == "histogram":
@@ -94,7 +93,7 @@ def test_counters_are_called_so_and_gauges_are_not() -> None:
 
 def test_labels_of_the_vmi_come_along_and_cannot_take_the_place_of_its_name() -> None:
     one = seen(labels={"app.kubernetes.io/part-of": "shop", "name": "other"})
-    found = values(str(expose([one], source())))
+    found = values(exposed([one], source()))
     mine = {"kubernetes_vmi_label_app_kubernetes_io_part_of": "shop", "kubernetes_vmi_label_name": "other"}
     assert found[labelled("kubevirt_vmi_cpu_usage_seconds_total", **mine)] == 1.5
 
@@ -103,7 +102,7 @@ def test_hostile_names_stay_values() -> None:
     line = process(HOSTILE, 7, 1, 1)
     odd = (Metric("network_receive_bytes_total", "", 1, "counter", "x"), 1.0, {"interface": HOSTILE})
     one = Seen(f"default/{NAME}", "Running", "", (odd,), Measured(report(line), 0), labels={HOSTILE: HOSTILE})
-    found = values(str(expose([one], source())))
+    found = values(exposed([one], source()))
     names = [dict(labels) for name, labels in found if name == "kubevirt_vmi_network_receive_bytes_total"]
     assert [one["interface"] for one in names] == [HOSTILE]
     assert names[0]["name"] == NAME

@@ -48,7 +48,7 @@ class Reader(HTMLParser):
 
 def read(**about: object) -> Reader:
     view = View("node01", **{"seen": [seen()], "events": EVENTS, **about})  # type: ignore[arg-type]
-    found = Reader(page.render(view))
+    found = Reader(page.render(view).decode())
     assert found.open == []
     return found
 
@@ -86,7 +86,7 @@ def test_hostile_names_are_text() -> None:
     told = report(process(HOSTILE, 7, 1, 1, command=HOSTILE))
     event = Event(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     machines = [seen(memory=Measured(told, 0)), one]
-    found = Reader(page.render(View(HOSTILE, machines, [event], [HOSTILE])))
+    found = Reader(page.render(View(HOSTILE, machines, [event], [HOSTILE])).decode())
     assert {"script", "img"}.isdisjoint(tag for tag, _ in found.tags)
     assert not any(name.startswith("on") for _, attrs in found.tags for name in attrs)
     assert found.text.count("window.hit=1") >= 10
@@ -142,3 +142,7 @@ def test_of_a_bar_that_is_overrun_the_part_beyond_the_request_is_told_apart() ->
 
 def test_sizes() -> None:
     assert [size(1 << 20), size(1500 << 20), size(64 << 30)] == ["1.0 MiB", "1,500.0 MiB", "64.0 GiB"]
+
+
+def test_half_a_pair_of_utf_16_is_no_end_of_the_page() -> None:
+    assert b"a?b" in page.render(View("a\ud800b", []))
