@@ -111,10 +111,12 @@ class Rounds:
             self._forget_all_but(ghosts)
             size = max(math.ceil(len(ghosts) / PERIOD), 1)
             pause = PERIOD / (len(ghosts) / size + 1)
-            for first in range(0, len(ghosts), size):
+            # One that hangs makes its turn long, and no other.
+            async with asyncio.TaskGroup() as turns:
+                for first in range(0, len(ghosts), size):
+                    await asyncio.sleep(pause)
+                    turns.create_task(self._turn(ghosts[first : first + size]))
                 await asyncio.sleep(pause)
-                await self._turn(ghosts[first : first + size])
-            await asyncio.sleep(pause)
             self._progress = self._clock()
 
     async def _turn(self, ghosts: Iterable[Ghost]) -> None:
