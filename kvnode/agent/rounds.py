@@ -58,6 +58,12 @@ class Rounds:
         self._unrecorded: dict[str, Ghost] = {}
         """Launchers without a record, by UID, until they have one: it may not be possible to write it now."""
 
+    @property
+    def waiting(self) -> list[Ghost]:
+        """Launchers that are there and could not be recorded yet."""
+        recorded = {ghost.uid for ghost in self._ghosts}
+        return [ghost for uid, ghost in self._unrecorded.items() if uid not in recorded]
+
     async def ask_all(self, ghosts: Iterable[Ghost]) -> None:
         """Ask these launchers for their domains; those that cannot answer now are asked again by `run`."""
         ghosts = list(ghosts)
@@ -104,10 +110,9 @@ class Rounds:
     async def run(self) -> None:
         """Look after all launchers until cancelled, some each second, spread over the period."""
         while True:
-            recorded = list(self._ghosts)
-            for ghost in recorded:
-                self._unrecorded.pop(ghost.uid, None)
-            ghosts = [*recorded, *self._unrecorded.values()]
+            waiting = self.waiting
+            self._unrecorded = {ghost.uid: ghost for ghost in waiting}
+            ghosts = [*self._ghosts, *waiting]
             self._forget_all_but(ghosts)
             size = max(math.ceil(len(ghosts) / PERIOD), 1)
             pause = PERIOD / (len(ghosts) / size + 1)
@@ -146,6 +151,8 @@ class Rounds:
         answered = await self._ping(ghost) if greeted is None else greeted
         if not self._is_current(ghost):
             return
+        if not answered and self._guest_lives_on(ghost):
+            return
         if self.watchdog.heard(ghost.socket, answered):
             logger.warning("%s: the launcher has not answered for too long: it is given up", ghost.key)
             try:
@@ -180,6 +187,14 @@ class Rounds:
             return isinstance(error, AgentError) and await answers(ghost.socket)
         self._pinged[ghost.uid] = self._clock()
         return True
+
+    def _guest_lives_on(self, ghost: Ghost) -> bool:
+        """Whether a launcher's files are gone and its QEMU is not.
+
+        kubelet may have been down when the pod was deleted by force. A launcher that hangs is another matter.
+        """
+        known = self._launchers.known(ghost.uid)
+        return known is not None and not is_socket(Path(ghost.socket)) and known.household.has_qemu()
 
     def _is_due(self, ghost: Ghost) -> bool:
         known = self._domains.get(ghost.key)

@@ -47,6 +47,7 @@ class Remote:
 
     async def start(self) -> None:
         """Listen."""
+        self._answers = asyncio.Queue()
         self._process = await asyncio.create_subprocess_exec(
             *(*self._inside, sys.executable, "-m", "tests.agent.remote", *self._arguments),
             stdin=asyncio.subprocess.PIPE,
