@@ -118,10 +118,11 @@ class TestPci:
 class TestMediated:
     UUID = "53764d0e-85a0-42b4-af5c-2046b460b1dc"
 
-    def test_a_type_is_known_by_its_name(self, machine: Machine) -> None:
+    @pytest.mark.parametrize("selector", ["GRID T4-1Q", "GRID_T4-1Q"])
+    def test_a_type_is_known_by_its_name(self, machine: Machine, selector: str) -> None:
         parent = machine.pci("0000:65:00.0", "10DE:1EB8", driver="nvidia", numa_node="0")
         machine.mdev(self.UUID, parent, "7", "GRID T4-1Q")
-        (found,) = offers(machine, mediatedDevices=[mdev("GRID T4-1Q", "nvidia.com/GRID_T4-1Q")]).values()
+        (found,) = offers(machine, mediatedDevices=[mdev(selector, "nvidia.com/GRID_T4-1Q")]).values()
         assert found.units() == [Unit("7", True, 0)]
         answer = found.allocate(["7"])
         assert nodes(answer) == ["/dev/vfio/vfio", "/dev/vfio/7"]
