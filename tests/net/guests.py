@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,10 @@ from kvnode.agent.ownership import claim_devices
 from kvnode.net.cache import Cache, RecordedProgresses
 from kvnode.net.podnetwork import ProcessNamespace, request_for
 from kvnode.net.setup import setup
-from kvnode.rpc.cmd_v1_pb2 import Topology
+from kvnode.rpc.cmd_v1_pb2 import Topology, VirtualMachineOptions
 from kvnode.spec.config import ClusterConfig
 from tests.conftest import Guest
-from tests.launcher.agent import FakeAgent, Heard
+from tests.launcher.agent import FakeAgent
 from tests.launcher.pod.driving import booted, drive, start
 from tests.launcher.pod.pod import NAMESPACE, UID, Pod, launcher_pod
 from tests.net.conftest import DEFAULT, Lab
@@ -39,20 +40,34 @@ def vmi_with(
     return kvnode.apply_defaults(vmi, "amd64")
 
 
+def options_for(vmi: dict[str, Any]) -> VirtualMachineOptions:
+    """What the agent tells a launcher beside the VMI."""
+    return virtual_machine_options(vmi, ClusterConfig(), Topology(), [])
+
+
 class Running:
     """A guest that is up."""
 
     run: Callable[..., str]
     """Runs a command in it."""
 
-    def __init__(self, pod: Pod, heard: Callable[[], Sequence[Heard]]) -> None:
-        """``heard`` gives what the launcher told its agent."""
+    def __init__(self, pod: Pod, agent: FakeAgent) -> None:
+        """To be made in the agent's loop, and used in a thread."""
         self.pod = pod
-        self._heard = heard
+        self._agent = agent
+        self._loop = asyncio.get_running_loop()
 
     def domain(self) -> Domain:
         """As the launcher told of it last."""
-        return Domain([one.content for one in self._heard() if one.kind != "EVENT"][-1])
+        return Domain([one.content for one in self._agent.heard if one.kind != "EVENT"][-1])
+
+    def sync(self, vmi: dict[str, Any]) -> None:
+        """Have the launcher make the VM what it is to be now."""
+        asyncio.run_coroutine_threadsafe(self._sync(vmi), self._loop).result(120)
+
+    async def _sync(self, vmi: dict[str, Any]) -> None:
+        async with self._agent.commands() as client:
+            await client.vmi_command("SyncVirtualMachine", json.dumps(vmi).encode(), options_for(vmi), 120)
 
     def counter(self, protocol: str, name: str) -> int:
         """A counter of the guest's kernel, of IPv4."""
@@ -70,7 +85,6 @@ def boot(
     user: int = 0,
 ) -> None:
     """Start a pod in the lab's, set its network up, boot the guest, and check; ``user`` is the launcher's."""
-    options = virtual_machine_options(vmi, ClusterConfig(), Topology(), [])
     flags = ["--run-as-nonroot"] if user else []
     with launcher_pod(guest, cache, *flags, network=lab.pod, user=user) as pod:
         pod.vmi = {**vmi, "status": {"runtimeUser": user}} if user else vmi
@@ -81,10 +95,9 @@ def boot(
             if user:
                 (pod.share / "domain-notify-pipe.sock").chmod(0o666)  # the real agent shares its group
             await asyncio.to_thread(_set_up, lab, pod, user)
-            await start(pod, agent, options)
+            await start(pod, agent, options_for(vmi))
             await booted(pod)
-            running = Running(pod, lambda: agent.heard)
-            await asyncio.to_thread(_check, running, check)
+            await asyncio.to_thread(_check, Running(pod, agent), check)
 
         drive(pod, scenario)
 

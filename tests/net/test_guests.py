@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -239,3 +240,36 @@ def _status_is(lab: Lab, vm: Running, first: str, second: str) -> None:
         "ipAddress": "10.245.0.5",
         "interfaceName": second,
     }
+
+
+def test_a_network_that_comes_and_goes_while_the_guest_runs(
+    lab: Lab, guest: Guest, libvirt_cache: Path
+) -> None:
+    red = names.hashed("red")
+
+    def check(vm: Running) -> None:
+        lab.join(red, "10.245.0", "fd10:245::", "0a:58:0a:f5:00:05")
+        before = lab.picture()
+        vmi = copy.deepcopy(dict(vm.pod.vmi))
+        card = {"name": "red", "bridge": {}, "model": "virtio", "macAddress": GUEST_MAC}
+        vmi["spec"]["networks"].append({"name": "red", "multus": {"networkName": "nad"}})
+        vmi["spec"]["domain"]["devices"]["interfaces"].append(card)
+        brought = {"name": "red", "infoSource": "multus-status", "podInterfaceName": red}
+        vmi["status"] = {"phase": "Running", "interfaces": [brought]}
+        lab.set_up(card)
+        vm.sync(vmi)
+        vm.run("until [ -e /sys/class/net/eth1 ]; do sleep 0.1; done; ip link set eth1 up")
+        vm.run("udhcpc -i eth1 -q -n -t 10 -T 2 -s /etc/udhcpc.sh")
+        assert vm.run("cat /sys/class/net/eth1/address") == GUEST_MAC
+        assert vm.run("cat /sys/class/net/eth1/mtu") == str(lab.mtu)
+        assert "inet 10.245.0.5/24 " in vm.run("ip -4 addr show eth1")
+        vm.run("ping -c 1 -W 20 10.245.0.1")
+        lab.pings(lab.node, "10.245.0.5")
+        card["state"] = "absent"
+        vm.sync(vmi)
+        vm.run("until [ ! -e /sys/class/net/eth1 ]; do sleep 0.1; done")
+        lab.set_up(card)
+        assert set(lab.picture()["links"]) == {*before["links"], f"{red[3:]}-nic"} - {red}
+        vm.run(f"ping -c 1 -W 20 {NODE4}")
+
+    boot(lab, guest, libvirt_cache, vmi_with([{"name": "default", "masquerade": {}}]), check)

@@ -26,7 +26,8 @@ def drive(pod: Pod, scenario: Callable[[FakeAgent], Awaitable[None]], *, obedien
 async def start(pod: Pod, agent: FakeAgent, options: VirtualMachineOptions = OPTIONS) -> None:
     """Have the VM started, and wait until the agent has heard that it runs."""
     async with agent.commands() as client:
-        await client.sync(pod.vmi_json, options)
+        # Longer than an agent waits: on a busy machine libvirt asks a new QEMU what it can do for half a minute.
+        await client.vmi_command("SyncVirtualMachine", pod.vmi_json, options, 120)
     await agent.until(is_running, "that the guest runs")
 
 
