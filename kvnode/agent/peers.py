@@ -44,7 +44,8 @@ async def greet(paths: Iterable[Path], timeout: float = CONNECT_SECONDS) -> list
     """Whether those who listen at these sockets answer the opening of HTTP/2 (RFC 9113, 3.4), as gRPC's servers do.
 
     That is what a connection of gRPC's begins with, for a small part of what a call costs; many at once cost this
-    process little more than one, as it need wake but once for all of their answers.
+    process little more than one, as it need wake but once for all of their answers. Raises OSError when this process
+    can open no more files.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout

@@ -128,7 +128,12 @@ class Rounds:
         """Look after some, those of them together of whom a greeting is enough."""
         current = [ghost for ghost in ghosts if self._is_current(ghost)]
         greeted = {ghost: path for ghost in current if (path := self._greeting(ghost)) is not None}
-        answers = dict(zip(greeted, await greet(greeted.values()), strict=True))
+        try:
+            answers = dict(zip(greeted, await greet(greeted.values()), strict=True))
+        except OSError as error:  # such as no more files: that says nothing about them
+            logger.warning("launchers cannot be greeted: %s", error.strerror or error)
+            answers = {}
+            current = [ghost for ghost in current if ghost not in greeted]
         # Side by side: their answers wake this process once, and one that hangs makes none wait.
         await asyncio.gather(
             *(self._undisturbed(ghost, self.look_after(ghost, answers.get(ghost))) for ghost in current)

@@ -118,3 +118,20 @@ async def test_a_node_without_launchers_does_not_stand_still(monkeypatch: pytest
     async with background(node.rounds.run()):
         await asyncio.sleep(10 * PERIOD)
         assert node.rounds.since <= PERIOD + 1
+
+
+@virtual_time
+async def test_an_agent_that_cannot_greet_blames_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Launchers(30, monkeypatch)
+    await node.rounds.ask_all(node.ghosts)
+
+    async def refuse(_paths: Iterable[Path]) -> list[bool]:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(module, "greet", refuse)
+    async with background(node.rounds.run()):
+        await asyncio.sleep(CALL + 2 * PERIOD)
+        assert node.lost == []
+        monkeypatch.setattr(module, "greet", node.greet)
+        await asyncio.sleep(2 * PERIOD)
+        assert len(node.greeted) == 30
