@@ -9,12 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kvnode.agent.domain import Domain
 from kvnode.agent.vmi import Vmi
 from kvnode.spec.config import ClusterConfig
 
+if TYPE_CHECKING:
+    from kvnode.agent.ghosts import Ghost  # its module needs this one
+
+if TYPE_CHECKING:
+    
 
 class LauncherState(Enum):
     """What is known of the launcher beside a VMI."""
@@ -40,6 +45,9 @@ class Launcher(Protocol):
 
     async def delete(self, vmi: Vmi) -> None:
         """DeleteVirtualMachine: forget the domain."""
+
+    async def domain(self) -> Mapping[str, Any] | None:
+        """GetDomain: the domain as the launcher has it; None when it has none."""
 
     async def guest_info(self) -> Mapping[str, Any]:
         """GetGuestInfo."""
@@ -105,6 +113,9 @@ class Domains(Protocol):
 
     def delete(self, key: str) -> None:
         """Forget it."""
+
+    def heard(self, kind: str, raw: Mapping[str, Any], sender: Ghost) -> None:
+        """Take news of type ADDED, MODIFIED or DELETED; raises AgentError for news of another's VM."""
 
     async def deletion(self, key: str, seconds: float) -> None:
         """Wait until the launcher has told that the domain is gone, for ``seconds`` at most."""
