@@ -18,8 +18,6 @@ from kvnode.spec.config import ClusterConfig
 if TYPE_CHECKING:
     from kvnode.agent.ghosts import Ghost  # its module needs this one
 
-if TYPE_CHECKING:
-    
 
 class LauncherState(Enum):
     """What is known of the launcher beside a VMI."""
