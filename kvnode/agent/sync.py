@@ -9,6 +9,7 @@ from kvnode.agent import domain as states
 from kvnode.agent.conditions import guest_agent, migratable, state
 from kvnode.agent.domain import Domain
 from kvnode.agent.errors import FAILURES, IrrecoverableError
+from kvnode.agent.hearing import has_come_up
 from kvnode.agent.parts import Parts
 from kvnode.agent.phase import compute_phase, is_migration_target
 from kvnode.agent.shutdown import delete, destroy, shut_down
@@ -82,9 +83,13 @@ async def sync(subject: Subject, parts: Parts) -> None:
     in_phase = subject.exists and not is_final(vmi) and await _is_in_phase(subject, parts)
     if subject.exists and is_final(vmi) and not subject.is_alive:
         await parts.hooks.call("PostVMStop", vmi)
+    action = choose(subject, in_phase=in_phase)
+    may_live = domain is not None and not is_final(vmi)
+    if action is Action.DELETE and may_live and await has_come_up(vmi, parts):
+        return  # what it is now has put it into the queue
     failure: Exception | None = None
     try:
-        await _act(choose(subject, in_phase=in_phase), subject, parts)
+        await _act(action, subject, parts)
     except FAILURES as error:
         failure = error
         if not is_final(vmi):

@@ -6,6 +6,7 @@ import logging
 
 from kvnode.agent.domain import Domain
 from kvnode.agent.errors import FAILURES, AgentError, HotplugWaitingError, SecureBootError
+from kvnode.agent.hearing import hear_first
 from kvnode.agent.hostdisks import with_host_disks
 from kvnode.agent.networks import has_unplugged_sriov, networks_to_change, networks_to_start
 from kvnode.agent.parts import Launcher, LauncherState, Parts
@@ -61,6 +62,7 @@ async def update(vmi: Vmi, domain: Domain | None, parts: Parts) -> None:
     await _sync(launcher, asked, preallocated)
     if domain is None:
         parts.recorder.event(vmi, "Normal", "Created", "the domain is defined")
+        await hear_first(vmi, launcher, parts)
     await parts.runtime.housekeeping(asked, domain)
     if is_running(vmi):
         await parts.hotplug.unmount(asked)

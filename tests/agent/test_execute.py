@@ -9,6 +9,7 @@ from kvnode.agent.errors import AgentError, IrrecoverableError, SecureBootError
 from kvnode.agent.sync import Action, Subject, choose
 from kvnode.rpc.errors import RpcError
 from tests.agent.build import domain, run, vmi, world
+from tests.reference.groups.agent_sync import Launcher
 
 CLEAN_UP = [
     "migrationProxy.StopTargetListener",
@@ -348,3 +349,37 @@ class TestShutdown:
     def test_files_of_the_network_do_not_hold_it_up(self):
         made = world(vmi("Succeeded"), domain("Shutoff"), injected_errors=["net.Teardown: busy"])
         assert run(made)[-1] == "launcherClients.Close"
+
+
+class TestNewsThatAreLate:
+    """The launcher's word at the moment counts, where what was heard last would end a guest."""
+
+    @staticmethod
+    def live(state: Domain | None, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def answer(_launcher: Launcher) -> object:
+            return None if state is None else state.raw
+
+        monkeypatch.setattr(Launcher, "domain", answer)
+
+    @pytest.mark.parametrize("phase", ["Scheduled", "Running"])
+    def test_a_domain_that_runs_by_now_is_not_taken_for_dead(
+        self, monkeypatch: pytest.MonkeyPatch, phase: str
+    ) -> None:
+        made = world(vmi(phase), domain("Shutoff", "Unknown"))
+        self.live(domain("Running"), monkeypatch)
+        assert run(made) == []
+        assert made.domain.is_alive, "which the next pass works with"
+
+    @pytest.mark.parametrize("state", [domain("Shutoff", "Unknown"), None])
+    def test_one_that_does_not_run_is_deleted(
+        self, monkeypatch: pytest.MonkeyPatch, state: Domain | None
+    ) -> None:
+        made = world(vmi("Scheduled"), domain("Shutoff", "Unknown"))
+        self.live(state, monkeypatch)
+        assert "launcher.DeleteVirtualMachine" in run(made)
+
+    def test_one_whose_start_nobody_told_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = world(vmi("Scheduled"), None)
+        self.live(domain("Running"), monkeypatch)
+        assert "launcher.SyncVirtualMachine" in run(made)
+        assert made.domain.is_alive

@@ -199,6 +199,9 @@ class Domains(_Part):
     def delete(self, _key):
         self._world.domain = None
 
+    def heard(self, _kind, raw, _sender):
+        self._world.domain = Domain(raw)
+
     async def deletion(self, _key, _seconds):
         """What the launcher tells then is not of these cases."""
 
@@ -285,6 +288,10 @@ class Launcher(_Part):
 
     async def delete(self, _vmi):
         self._world.did("launcher.DeleteVirtualMachine")
+
+    async def domain(self):
+        """The domain of the row is what was heard, and what there is."""
+        return self._world.domain.raw if self._world.domain is not None else None
 
     async def guest_info(self):
         self._world.did("launcher.GetGuestInfo")
