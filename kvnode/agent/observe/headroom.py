@@ -19,6 +19,8 @@ PAUSE = 3600.0
 """Seconds from one word to the next about a VM, however it swings."""
 REMEMBERED = 2 * 86400.0
 """Seconds after which a VM that was not seen is forgotten."""
+MANY = 1000
+"""More VMs than a node holds: some of them must be gone."""
 SHOWN = 5
 """Processes that are named, the largest first."""
 MIB = 1 << 20
@@ -58,7 +60,7 @@ class Headroom:
             known.is_told, known.when = True, now
             gate = self._config().gate(_GATE)
             self._recorder.event(vmi, "Warning", REASON, message(report, reserved_overhead=gate))
-        if len(self._known) > 1000:
+        if len(self._known) > MANY:
             self._forget(now)
 
     def _forget(self, now: float) -> None:
