@@ -41,5 +41,5 @@ ran ahead of others (nice -10).
 
 At rest each launcher is greeted every eleven seconds and called every hundred, each VM's memory is measured every five
 minutes, its domain asked for and its VMI looked through as often. A Sync's delay is that from a second watcher's
-sight of the change, the best of several rounds. VMIs of other nodes cost nothing but the API server's work.
+sight of the change, the best of several rounds. VMIs of other nodes are not sent to the agent.
 {END}"""
