@@ -14,7 +14,7 @@ from pathlib import Path
 Say = Callable[[str], None]
 
 #: How many of a kind stay: the newest, and what a checkout beside it may use.
-KEPT = 3
+KEPT = 4
 _SCRATCH = "scratch-"
 
 

@@ -134,18 +134,17 @@ def test_what_fails_leaves_nothing_in_the_cache(store: Path) -> None:
 
 
 def test_the_newest_of_a_kind_stay(store: Path) -> None:
-    for number in range(6):
-        with cache.made(store / f"root-a-{number}.tar") as unfinished:
-            unfinished.touch()
+    for number in range(7):
+        (store / f"root-a-{number}.tar").touch()
         os.utime(store / f"root-a-{number}.tar", (number, number))
-    (store / "root-a-b-0.tar").touch()
-    (store / "root-a-0.json").touch()
-    assert cache.used(store / "root-a-3.tar"), "which makes it the newest"
-    cache.prune(store / "root-a-5.tar")
-    assert {path.name for path in store.iterdir()} == {
-        *("root-a-3.tar", "root-a-4.tar", "root-a-5.tar"),
-        *("root-a-b-0.tar", "root-a-0.json"),
-    }
+    others = {"root-a-b-0.tar", "root-a-0.json"}
+    for name in others:
+        (store / name).touch()
+        os.utime(store / name, (0, 0))
+    assert cache.used(store / "root-a-1.tar"), "which makes it the newest"
+    cache.prune(store / "root-a-6.tar")
+    stay = {f"root-a-{number}.tar" for number in (1, *range(7 - cache.KEPT + 1, 7))}
+    assert {path.name for path in store.iterdir()} == stay | others
 
 
 def test_what_a_killed_build_left_is_cleared_away(store: Path) -> None:
