@@ -110,6 +110,18 @@ async def test_who_sends_nothing_holds_nobody_up_and_is_hung_up_on(
 
 
 @real_time
+async def test_a_question_that_breaks_off_is_refused(
+    material: Material, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_PATIENCE", 1.0)  # one of the HTTP parsers waits for what cannot come
+    head = b"POST /validate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with served(material) as port:
+        answer = await asyncio.wait_for(send(material, port, head, b"1\r\n{\r\n", b"zz\r\n", pause=0.1), 60)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 408 ")), answer
+    assert b"the review did not arrive " in answer
+
+
+@real_time
 async def test_an_api_server_s_connections_stay_open_longer_than_it_keeps_them(material: Material) -> None:
     """Its client closes idle ones after 90 s; a question into a connection that we close would fail."""
     assert server._IDLE > 90

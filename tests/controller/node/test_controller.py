@@ -105,7 +105,8 @@ def test_no_more_vmis_are_given_to_a_silent_one() -> None:
 
 @pytest.mark.parametrize("found", [node(schedulable="false"), None], ids=["silent", "gone"])
 def test_a_vmi_without_a_pod_has_failed(found: Object | None) -> None:
-    look = Look(found, on_node("Running", "a"), on_node("Scheduled", "b"), on_node("Succeeded", "c"))
+    ended = (on_node("Succeeded", "c"), on_node("Failed", "d"))
+    look = Look(found, on_node("Running", "a"), on_node("Scheduled", "b"), *ended)
     assert [one["name"] for one in look.made] == ["a", "b"]
     for one, phase in zip(look.made, ("Running", "Scheduled"), strict=True):
         assert one["payload"] == [
