@@ -34,9 +34,11 @@ def kubectl(agents: Cluster) -> Kubectl:
 
 
 @pytest.fixture(scope="session")
-def space(agents: Cluster) -> str:
+def space(agents: Cluster, kubectl: Kubectl) -> Iterator[str]:
     """A namespace."""
-    return make_namespace(agents)
+    name = make_namespace(agents)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
+
 from tests.cluster.cluster import SOURCE, Cluster
 from tests.cluster.deploy import Kubectl
 from tests.cluster.errors import ClusterError
@@ -18,6 +20,7 @@ from tests.cluster.images import BUSYBOX
 
 MANIFESTS = Path(__file__).parent / "manifests"
 Found = TypeVar("Found")
+Shape = Callable[[dict[str, Any], str], dict[str, Any]]
 FINALIZER = "foregroundDeleteVirtualMachine"
 #: For all that a node does, however busy the machine is.
 PATIENCE = 240.0
@@ -34,6 +37,9 @@ def wait_for(what: str, condition: Callable[[], Found], seconds: float = PATIENC
 
 class Machine:
     """A VMI, its launcher pod and its guest."""
+
+    #: Changes the pod before it is made, given the VMI's UID.
+    shape: Shape = staticmethod(lambda pod, _uid: pod)
 
     def __init__(self, cluster: Cluster, kubectl: Kubectl, namespace: str, name: str, node: str) -> None:
         self.cluster = cluster
@@ -61,7 +67,8 @@ class Machine:
         self.kubectl("create", "-f", "-", given=done.stdout)
         self._patch({"metadata": {"finalizers": [FINALIZER]}})
         self._words["uid"] = self.vmi()["metadata"]["uid"]
-        self.kubectl("create", "-f", "-", given=self._manifest("launcher-pod.yaml"))
+        pod = self.shape(yaml.safe_load(self._manifest("launcher-pod.yaml")), self._words["uid"])
+        self.kubectl("create", "-f", "-", given=json.dumps(pod))
         wait_for("the pod runs", lambda: self.pod_status().get("phase") == "Running")
         active = {self.pod_uid(): self.node}
         status = {"phase": "Scheduled", "nodeName": self.node, "activePods": active}

@@ -10,8 +10,9 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.deploy import AGENT, NAMESPACE, Kubectl
+from tests.e2e.classic import with_container_disks
 from tests.e2e.leftovers import state
-from tests.e2e.machine import PATIENCE, Machine, wait_for
+from tests.e2e.machine import PATIENCE, Machine, Shape, wait_for
 
 
 def agent_pods(kubectl: Kubectl) -> dict[str, str]:
@@ -129,7 +130,16 @@ def restarts_of(pod: dict[str, dict[str, list[dict[str, int]]]]) -> int:
     return sum(one["restartCount"] for one in pod["status"].get("containerStatuses", []))
 
 
-def test_a_deleted_machine_leaves_nothing(agents: Cluster, kubectl: Kubectl, new_machine: Machine) -> None:
+def image_volumes(pod: dict[str, Any], _uid: str) -> dict[str, Any]:
+    return pod
+
+
+@pytest.mark.parametrize("shape", [image_volumes, with_container_disks])
+def test_a_deleted_machine_leaves_nothing(
+    agents: Cluster, kubectl: Kubectl, new_machine: Machine, shape: Shape
+) -> None:
+    """Whichever way its container disk comes into the pod."""
+    new_machine.shape = shape
     before = state(agents, new_machine.node)
     new_machine.create()
     new_machine.await_up()
