@@ -5,9 +5,11 @@ What is computed from an object that is known to be old is refused: by its resou
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kvnode.controller.ports import Api
@@ -42,6 +44,7 @@ class FreshApi:
         self._clock = clock
         self._observe = observe
         self._written: dict[tuple[str, str], tuple[str, int, float]] = {}
+        self._underway: dict[tuple[str, str], set[asyncio.Future[None]]] = {}
 
     def is_stale(self, resource: Resource, obj: Object) -> bool:
         """Whether an object of a cache is older than what was written; it need not be worked on."""
@@ -59,13 +62,31 @@ class FreshApi:
         """The object is gone."""
         self._written.pop((resource.plural, key), None)
 
-    def _note(self, resource: Resource, obj: Object) -> Object:
+    async def settled(self, resource: Resource, key: str) -> None:
+        """Wait until no write of the object of that key is under way: what is computed meanwhile is old when done."""
+        while underway := self._underway.get((resource.plural, key)):
+            await asyncio.wait(set(underway))
+
+    @contextmanager
+    def _writing(self, resource: Resource, name: str, namespace: str) -> Iterator[None]:
+        key = (resource.plural, f"{namespace}/{name}" if namespace else name)
+        done = asyncio.get_running_loop().create_future()
+        self._underway.setdefault(key, set()).add(done)
+        try:
+            yield
+        finally:
+            done.set_result(None)
+            self._underway[key].discard(done)
+            if not self._underway[key]:
+                del self._underway[key]
+
+    def _note(self, resource: Resource, obj: Object, *, observed: bool = True) -> Object:
         now, key = self._clock(), (resource.plural, key_of(obj))
         self._written.pop(key, None)
         self._written[key] = (uid_of(obj), _GONE if _is_gone(obj) else version_of(obj), now)
         while now - (oldest := next(iter(self._written.items())))[1][2] >= TTL:
             del self._written[oldest[0]]
-        if self._observe is not None:
+        if self._observe is not None and observed:
             self._observe(resource, obj)
         return obj
 
@@ -82,7 +103,9 @@ class FreshApi:
 
     async def replace(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
         """See `Api.replace`."""
-        return self._note(resource, await self._api.replace(resource, obj, subresource=subresource))
+        meta = metadata(obj)
+        with self._writing(resource, str(meta.get("name", "")), str(meta.get("namespace") or "")):
+            return self._note(resource, await self._api.replace(resource, obj, subresource=subresource))
 
     async def patch(
         self,
@@ -95,11 +118,17 @@ class FreshApi:
         subresource: str = "",
     ) -> Object:
         """See `Api.patch`."""
-        patched = await self._api.patch(resource, name, namespace, patch, kind, subresource=subresource)
-        return self._note(resource, patched)
+        with self._writing(resource, name, namespace):
+            patched = await self._api.patch(resource, name, namespace, patch, kind, subresource=subresource)
+            return self._note(resource, patched)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, grace_seconds: int | None = None
     ) -> Any:
         """See `Api.delete`."""
-        return await self._api.delete(resource, name, namespace, grace_seconds=grace_seconds)
+        with self._writing(resource, name, namespace):
+            answer = await self._api.delete(resource, name, namespace, grace_seconds=grace_seconds)
+            if isinstance(answer, dict) and answer.get("kind") == resource.kind and is_deleting(answer):
+                # It is there until its finalizers are gone. That it is told of is still waited for.
+                self._note(resource, answer, observed=False)
+            return answer

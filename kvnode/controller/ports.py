@@ -56,6 +56,9 @@ class TrackingApi(Api, Protocol):
     def is_stale(self, resource: Resource, obj: Object) -> bool:
         """Whether an object of a cache is older than what was written."""
 
+    async def settled(self, resource: Resource, key: str) -> None:
+        """Wait until no write of the object of that key is under way."""
+
     def forget(self, resource: Resource, key: str) -> None:
         """The object is gone."""
 

@@ -35,6 +35,7 @@ class VirtualMachineInstanceController:
         Raises:
             Exception: it is to be looked at again, after some time.
         """
+        await self.world.api.settled(VIRTUAL_MACHINE_INSTANCES, key)  # its VM's controller may be deleting it
         vmi = self.world.caches.vmis.get(key)
         expected = (self.pod_expectations, self.vmi_expectations, self.claim_expectations)
         if vmi is None:
