@@ -80,7 +80,11 @@ async def sync(subject: Subject, parts: Parts) -> None:
     vmi = copy_of(subject.vmi)
     vmi["status"] = vmi.get("status") or {}
     subject = Subject(vmi, subject.exists, domain)
-    in_phase = subject.exists and not is_final(vmi) and await _is_in_phase(subject, parts)
+    try:
+        in_phase = subject.exists and not is_final(vmi) and await _is_in_phase(subject, parts)
+    except FAILURES as error:
+        await _tell_why(vmi, error, parts)
+        raise
     if subject.exists and is_final(vmi) and not subject.is_alive:
         await parts.hooks.call("PostVMStop", vmi)
     action = choose(subject, in_phase=in_phase)
@@ -98,6 +102,14 @@ async def sync(subject: Subject, parts: Parts) -> None:
         await update_status(vmi, domain, failure, parts)
     if failure is not None:
         raise failure
+
+
+async def _tell_why(vmi: Vmi, error: Exception, parts: Parts) -> None:
+    """Nothing can be said of the VM now, as when two launchers claim it: its condition names the cause."""
+    old = copy_of(vmi)
+    parts.recorder.event(vmi, "Warning", "SyncFailed", str(error))
+    state.set_synchronized(vmi, error, parts.clock.now())
+    await write_status(old, vmi, parts)
 
 
 async def _is_in_phase(subject: Subject, parts: Parts) -> bool:

@@ -72,8 +72,10 @@ class Lab(Node):
         self.inside: list[str] = []
         """The command that launchers are run by."""
 
-    async def launch(self, name: str = "testvmi", phase: str = "Scheduled", spec: Any = None) -> Remote:
-        """A VMI and its launcher, which listens."""
+    async def launch(
+        self, name: str = "testvmi", phase: str = "Scheduled", spec: Any = None, *, failure: str = ""
+    ) -> Remote:
+        """A VMI and its launcher, which listens, and answers Syncs with ``failure``."""
         obj = {
             "apiVersion": "kubevirt.io/v1",
             "kind": "VirtualMachineInstance",
@@ -86,6 +88,7 @@ class Lab(Node):
         remote = Remote(self.folder / "p", self.folder / f"r-{name}", pod, made, self.inside)
         self.remotes.append(remote)
         await remote.start()
+        await remote.do("say", "failure", failure)
         # As the controller hands it over.
         patch = {
             "metadata": {"labels": {"kubevirt.io/nodeName": self.name}},
@@ -157,7 +160,7 @@ class Lab(Node):
 @asynccontextmanager
 async def lab(cluster: Cluster, namespace: str) -> AsyncIterator[Lab]:
     """A node with a history that is kept."""
-    folder = Path(tempfile.mkdtemp(prefix="kv"))
+    folder = Path(tempfile.mkdtemp(prefix=""))  # pods have long names, and sockets short ones
     async with client_of(cluster) as client, FaultyServer(cluster).running() as server:
         node = Lab(client, namespace, folder, server)
         await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name}})

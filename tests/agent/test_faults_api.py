@@ -173,7 +173,8 @@ async def test_a_flood_of_vmis_stays_within_the_rate(control_plane: Cluster, nam
 
             async def failed() -> bool:
                 found = await node.client.list_all(VIRTUAL_MACHINE_INSTANCES, namespace)
-                return sum(one["status"].get("phase") == "Failed" for one in found) == count
+                phases = [one["status"].get("phase") for one in found]
+                return phases.count("Failed") == count
 
             async with asyncio.timeout(150):
                 while not await failed():

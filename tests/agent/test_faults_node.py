@@ -253,11 +253,11 @@ async def test_a_pod_that_vanishes_while_its_guest_lives(control_plane: Cluster,
             for now in (0.0, 31.0, 62.0):  # noqa: B007 - it is the watchdog's clock
                 await agent.rounds.look_after(ghost)
             assert (await node.get())["status"]["phase"] == "Running"
+            assert unhurt([remote])
         finally:
             guest.kill()
             await guest.wait()
-        for now in (93.0, 125.0):
+        for now in (93.0, 125.0):  # noqa: B007
             await agent.rounds.look_after(ghost)
         await node.until("Failed")
-        assert unhurt([remote])
         assert node.history.phases() == ["Scheduled", "Running", "Failed"]
