@@ -23,6 +23,10 @@ class IrrecoverableError(AgentError):
     """The domain can never run again: the VMI fails."""
 
 
+class SeveralLaunchersError(AgentError):
+    """Launchers of several pods could be the VM's; that may last, and its owner has to know."""
+
+
 class HotplugWaitingError(AgentError):
     """A hot-plugged volume is not there yet; it is looked for again in a second."""
 

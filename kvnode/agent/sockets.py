@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from kvnode.agent.errors import AgentError
+from kvnode.agent.errors import AgentError, SeveralLaunchersError
 from kvnode.agent.vmi import Vmi, key_of, status
 
 SOCKET, MARKER = "launcher-sock", "launcher-unresponsive"
@@ -47,14 +47,17 @@ class Sockets:
         Of several the one counts whose pod is not leaving.
 
         Raises:
-            AgentError: more than one pod could be the VMI's.
+            SeveralLaunchersError: more than one pod could be the VMI's.
+            AgentError: a pod's UID is none.
         """
         found = [pod for pod in self._local_pods(vmi) if is_socket(self.folder_of(pod) / SOCKET)]
         if len(found) > 1:
             found = [pod for pod in found if not self._pods.is_leaving(pod)] or found
         if len(found) > 1:
             names = ", ".join(sorted(found))
-            raise AgentError(f"{key_of(vmi)}: launchers of {len(found)} pods answer for one VM: {names}")
+            raise SeveralLaunchersError(
+                f"{key_of(vmi)}: launchers of {len(found)} pods answer for one VM: {names}"
+            )
         return self.folder_of(found[0]) / SOCKET if found else None
 
     def has_folder(self, vmi: Vmi) -> bool:

@@ -8,7 +8,7 @@ from enum import Enum
 from kvnode.agent import domain as states
 from kvnode.agent.conditions import guest_agent, migratable, state
 from kvnode.agent.domain import Domain
-from kvnode.agent.errors import FAILURES, IrrecoverableError
+from kvnode.agent.errors import FAILURES, IrrecoverableError, SeveralLaunchersError
 from kvnode.agent.hearing import has_come_up
 from kvnode.agent.parts import Parts
 from kvnode.agent.phase import compute_phase, is_migration_target
@@ -82,7 +82,7 @@ async def sync(subject: Subject, parts: Parts) -> None:
     subject = Subject(vmi, subject.exists, domain)
     try:
         in_phase = subject.exists and not is_final(vmi) and await _is_in_phase(subject, parts)
-    except FAILURES as error:
+    except SeveralLaunchersError as error:
         await _tell_why(vmi, error, parts)
         raise
     if subject.exists and is_final(vmi) and not subject.is_alive:
@@ -105,7 +105,7 @@ async def sync(subject: Subject, parts: Parts) -> None:
 
 
 async def _tell_why(vmi: Vmi, error: Exception, parts: Parts) -> None:
-    """Nothing can be said of the VM now, as when two launchers claim it: its condition names the cause."""
+    """Nothing can be said of the VM now: its condition names the cause."""
     old = copy_of(vmi)
     parts.recorder.event(vmi, "Warning", "SyncFailed", str(error))
     state.set_synchronized(vmi, error, parts.clock.now())
