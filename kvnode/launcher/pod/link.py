@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import libvirt
 
 from kvnode.launcher.log import logger
-from kvnode.virt.connection import Connection
+from kvnode.virt.connection import SILENT, Connection
 from kvnode.virt.errors import VirtError
 
 Answer = TypeVar("Answer")
@@ -26,6 +26,9 @@ THREADS = 2
 WATCH_SECONDS = 10.0
 #: Seconds of silence after which it is said that the daemon does not answer.
 SILENT_SECONDS = 4.0
+#: Seconds for which a daemon may take connections and answer nothing until it is held for stuck. It may well take half
+#: a minute to ask QEMU what it can do, before it answers the first time.
+STUCK_SECONDS = 120.0
 #: Seconds that one attempt to connect again may take, and the pause before the next.
 ATTEMPT_SECONDS = 10.0
 PAUSE_SECONDS = 0.5
@@ -50,6 +53,9 @@ class Link(Connection):
         self._closing = False
         self._silent_since: float | None = None
         self._silence_told = False
+        self._stuck_since: float | None = None
+        self.on_stuck: Callable[[], None] = lambda: None
+        """Called in the loop when the daemon takes connections, and has answered none for two minutes."""
 
     # ---- what is heard
 
@@ -69,7 +75,7 @@ class Link(Connection):
         super().open(timeout)
         if self._silence_told:
             logger.info("the libvirt daemon answers")
-        self._silent_since, self._silence_told = None, False
+        self._silent_since, self._silence_told, self._stuck_since = None, False, None
         try:
             for event in self._events:
                 if event != libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE:  # registered for already
@@ -86,6 +92,13 @@ class Link(Connection):
         if not self._silence_told and now - self._silent_since > SILENT_SECONDS:
             self._silence_told = True
             logger.warning("the libvirt daemon does not answer yet (%s); trying again until it does", why)
+        if why != SILENT:
+            self._stuck_since = None
+        elif self._stuck_since is None:
+            self._stuck_since = now
+        elif now - self._stuck_since > STUCK_SECONDS:
+            self._stuck_since = None
+            self._in_loop(self.on_stuck)
 
     def _hand_over(self, _connection: object, domain: libvirt.virDomain, *rest: Any) -> None:
         """Called in libvirt's thread; the last argument is the kind of event."""

@@ -83,6 +83,7 @@ class Session:
         self._metadata = MetadataCache()
         self._store = AgentStore()
         self._link = Link(uri, asyncio.get_running_loop())
+        self._link.on_stuck = self._replace_daemon
         self._notifier = Notifier(options.share / PIPE, subject)
         self._watcher = Watcher(
             self._link,
@@ -280,6 +281,11 @@ class Session:
         return True
 
     # ---- what the parts tell each other
+
+    def _replace_daemon(self) -> None:
+        """The guest does not need the daemon to run, but whoever wants to stop it does."""
+        logger.error("%s is stuck: it is ended, and started again", self._daemon.name)
+        self._daemon.replace(lambda: None)
 
     def _on_reading(self, reading: Reading) -> None:
         if reading.agent_answers and not self._poller.running:

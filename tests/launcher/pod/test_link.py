@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import libvirt
@@ -107,6 +109,94 @@ def test_one_that_never_answers_is_an_error(daemon: dict[str, bool]) -> None:
                 await made.start(0.3)
         finally:
             await made.stop()
+
+    assert not daemon["there"]
+    asyncio.run(play())
+
+
+class Stopped:
+    """A daemon that takes connections and answers none before it is continued."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.closed = 0
+        self.on = threading.Event()
+
+    def open(self, _uri: str) -> Stopped:
+        self.taken += 1
+        self.on.wait(60)
+        return self
+
+    def close(self) -> int:
+        self.closed += 1
+        return 0
+
+    def __getattr__(self, _name: str) -> Callable[..., int]:
+        return lambda *_arguments: 1
+
+
+@pytest.fixture
+def stopped(daemon: dict[str, bool], monkeypatch: pytest.MonkeyPatch) -> Iterator[Stopped]:
+    """A daemon that is stopped."""
+    assert not daemon["there"]
+    made = Stopped()
+    monkeypatch.setattr(libvirt, "open", made.open)
+    yield made
+    made.on.set()
+
+
+def test_a_daemon_that_takes_a_connection_and_says_nothing_is_an_error_in_time(stopped: Stopped) -> None:
+    async def play() -> None:
+        made = Link("test:///", asyncio.get_running_loop())
+        with pytest.raises(VirtError, match="says nothing"):
+            await made.start(0.3)
+        await made.stop()
+        stopped.on.set()
+        await until(lambda: stopped.closed == 1)  # what comes when nobody wants it any more
+
+    asyncio.run(play())
+
+
+def test_a_daemon_that_stays_silent_is_held_for_stuck(
+    stopped: Stopped, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(link, "ATTEMPT_SECONDS", 0.6)
+    monkeypatch.setattr(link, "STUCK_SECONDS", 1.5)  # some attempts
+
+    async def play() -> None:
+        made = Link("test:///", asyncio.get_running_loop())
+        stuck: list[float] = []
+        made.on_stuck = lambda: stuck.append(time.monotonic())
+        stopped.on.set()
+        await made.start(60)
+        stopped.on.clear()
+        before = stopped.taken
+        made._broken.set()
+        await until(lambda: bool(stuck))
+        assert stopped.taken == before + 1, "no thread is left behind with each attempt"
+        stopped.on.set()
+        await until(lambda: "connected to the libvirt daemon again" in caplog.text)
+        assert caplog.text.count("does not answer yet (it takes the connection, and says nothing)") == 1
+        await made.stop()
+
+    asyncio.run(play())
+
+
+def test_a_daemon_that_is_not_there_is_not_stuck(
+    daemon: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is being started, and ending it would not help."""
+    monkeypatch.setattr(link, "STUCK_SECONDS", 0.1)
+
+    async def play() -> None:
+        made = Link("test:///", asyncio.get_running_loop())
+        stuck: list[None] = []
+        made.on_stuck = lambda: stuck.append(None)
+        with pytest.raises(VirtError):
+            await made.start(0.6)
+        await made.stop()
+        assert not stuck
 
     assert not daemon["there"]
     asyncio.run(play())
