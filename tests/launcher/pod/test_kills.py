@@ -259,6 +259,35 @@ class TestWhileItRuns:
 
             drive(pod, scenario)
 
+    def test_a_daemon_that_hangs_and_goes_on(self, guest: Guest, libvirt_cache: Path) -> None:
+        """Calls fail in time meanwhile, the guest is the same, and its end is heard of."""
+        with launcher_pod(guest, libvirt_cache) as pod:
+            pod.vmi = pod_vmi()
+
+            async def scenario(agent: FakeAgent) -> None:
+                await start(pod, agent)
+                await booted(pod)
+                pids = pod.pids()
+                os.kill(pids["virtqemud"], signal.SIGSTOP)
+                try:
+                    silent = "does not answer yet (it takes the connection, and says nothing)"
+                    await asyncio.to_thread(wait_until, lambda: silent in pod.log, 120, "word of the silence")
+                    async with agent.commands() as client:
+                        await client.ping()
+                        with pytest.raises(RpcError):
+                            await client.vmi_command("PauseVirtualMachine", pod.vmi_json)
+                finally:
+                    os.kill(pids["virtqemud"], signal.SIGCONT)
+                again = "connected to the libvirt daemon again"
+                await asyncio.to_thread(wait_until, lambda: again in pod.log, 60, "a connection")
+                assert pod.pids() == pids
+                agent.forget()
+                await asyncio.to_thread(pod.monitor_command, "system_powerdown")
+                await agent.until(ended_as("Shutoff", "Shutdown"), "the guest's clean end")
+                assert await ended(pod) == 0
+
+            drive(pod, scenario)
+
     @report("B72")
     def test_qemu_is_told_as_a_crash(self, guest: Guest, libvirt_cache: Path) -> None:
         with launcher_pod(guest, libvirt_cache) as pod:
