@@ -1,7 +1,8 @@
-"""One cluster for all of these tests, with images, agents, and emulated guests."""
+"""One cluster with agents alone, and one with all of deploy/: in both guests are emulated."""
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,10 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.deploy import Kubectl
-from tests.cluster.fixtures import agents, make_namespace, nodes_with_images, two_nodes
+from tests.cluster.fixtures import agents, make_namespace, nodes_with_images, two_nodes, whole
 from tests.e2e.machine import MANIFESTS, Machine
 
-__all__ = ["agents", "nodes_with_images", "two_nodes"]
+__all__ = ["agents", "nodes_with_images", "two_nodes", "whole"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,6 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             item.add_marker(pytest.mark.cluster)
             item.add_marker(pytest.mark.integration)
+            item.add_marker(pytest.mark.skipif(os.geteuid() != 0, reason="nodes need root"))
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +61,15 @@ def machine(agents: Cluster, kubectl: Kubectl, space: str) -> Iterator[Machine]:
         yield made
     finally:
         made.remove()
+
+
+@pytest.fixture(scope="session")
+def admin(whole: Cluster) -> Kubectl:
+    """kubectl on the cluster with all of deploy/."""
+    return Kubectl(whole, lambda _line: None)
+
+
+@pytest.fixture(scope="session")
+def home(whole: Cluster) -> str:
+    """A namespace in it."""
+    return make_namespace(whole)

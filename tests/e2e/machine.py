@@ -35,6 +35,17 @@ def wait_for(what: str, condition: Callable[[], Found], seconds: float = PATIENC
     return found
 
 
+def start_neighbour(kubectl: Kubectl, namespace: str, node: str) -> str:
+    """Run busybox on a node; the answer is the pod's name."""
+    name = f"neighbour-{node}"
+    container = {"name": "c", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sleep", "100000"]}
+    spec = {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [container]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    kubectl("apply", "-n", namespace, "-f", "-", given=json.dumps(body))
+    kubectl("wait", "-n", namespace, f"pod/{name}", "--for=condition=Ready", "--timeout=100s")
+    return name
+
+
 class Machine:
     """A VMI, its launcher pod and its guest."""
 
@@ -135,21 +146,6 @@ class Machine:
             "VMI and pod are gone",
             lambda: not self._there("vmi", self.name) and not self._there("pod", self.pod),
         )
-
-    def start_neighbour(self, node: str) -> str:
-        """Run busybox on a node; the answer is the pod's name."""
-        name = f"neighbour-{node}"
-        container = {
-            "name": "c",
-            "image": BUSYBOX,
-            "imagePullPolicy": "Never",
-            "command": ["sleep", "100000"],
-        }
-        spec = {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [container]}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-        self.kubectl("apply", "-n", self.namespace, "-f", "-", given=json.dumps(body))
-        self.kubectl("wait", "-n", self.namespace, f"pod/{name}", "--for=condition=Ready", "--timeout=100s")
-        return name
 
     def _there(self, kind: str, name: str) -> str:
         return self.kubectl("get", kind, "-n", self.namespace, name, "--ignore-not-found", "-o", "name")

@@ -68,7 +68,7 @@ def test_the_guest_had_its_seed_and_its_address(machine: Machine) -> None:
 
 
 def test_a_pod_on_the_other_node_reaches_the_guest(machine: Machine, kubectl: Kubectl) -> None:
-    neighbour = machine.start_neighbour("node2")
+    neighbour = start_neighbour(kubectl, machine.namespace, "node2")
     address = machine.pod_status()["podIP"]
     said = kubectl("exec", "-n", machine.namespace, neighbour, "--", "ping", "-c", "5", "-W", "5", address)
     assert " 0% packet loss" in said
