@@ -30,6 +30,8 @@ from kvnode.virt.domain_json import DomainFormatError, decode_domain
 logger = logging.getLogger(__name__)
 
 FOLDER, SOCKET = "/var/run/kubevirt", "domain-notify-pipe.sock"
+AT_ONCE = 8
+"""Messages of a launcher that are heard at a time; each may have 4 MiB, and what is more must not fill the agent."""
 _KINDS = ("Normal", "Warning")
 _LONGEST_REASON = 128
 
@@ -99,7 +101,7 @@ class Pipe:
         """
         try:
             self._folder = open_in_root(root, FOLDER, os.O_RDONLY | os.O_DIRECTORY)
-            server = Server(path_of(self._folder) / SOCKET, bind_notify(self._listener))
+            server = Server(path_of(self._folder) / SOCKET, bind_notify(self._listener), AT_ONCE)
             await server.start(owner)
         except OSError as error:
             self._close_folder()

@@ -18,8 +18,14 @@ SOCKET_MODE = 0o660
 class Server:
     """Serves bound services (:meth:`kvnode.rpc.service.Service.bind`) in the running event loop."""
 
-    def __init__(self, socket: Path, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        """Prepare to serve on ``socket``. Nothing is opened yet."""
+    def __init__(
+        self, socket: Path, handlers: Iterable[grpc.GenericRpcHandler], at_once: int | None = None
+    ) -> None:
+        """Prepare to serve on ``socket``. Nothing is opened yet.
+
+        Of more than ``at_once`` calls at a time the rest is refused (``RESOURCE_EXHAUSTED``).
+        """
+        self._at_once = at_once
         self.socket = socket
         self._handlers = tuple(handlers)
         self._server: grpc.aio.Server | None = None
@@ -38,7 +44,7 @@ class Server:
         # Made beside its place and moved there with its rights set, so that nobody connects before they are.
         made = self.socket.with_name(f".{self.socket.name}")
         target = target_of(made)
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)], maximum_concurrent_rpcs=self._at_once)
         server.add_generic_rpc_handlers(self._handlers)
         made.unlink(missing_ok=True)
         try:
