@@ -15,8 +15,11 @@ from tools.images.build import Image, build
 from tools.images.errors import ImageError
 
 DEPLOY = SOURCE / "deploy"
+EMULATION = SOURCE / "examples" / "kubevirt-emulation.yaml"
 NAMESPACE = "kvnode"
 AGENT = "daemonset/kvnode-agent"
+CONTROLLER = "deployment/kvnode-controller"
+WEBHOOK = "deployment/kvnode-webhook"
 CALL_SECONDS, ROLLOUT_SECONDS = 120, 300
 
 
@@ -101,3 +104,25 @@ def deploy_agent(cluster: Cluster, say: Say) -> None:
         call("rollout", "restart", "-n", NAMESPACE, AGENT)
     say("waiting for the agents")
     call.roll_out(AGENT)
+
+
+def deploy_all(cluster: Cluster, say: Say, *, emulate: bool = True) -> None:
+    """Apply all of deploy/ and wait until webhooks, controllers and agents are ready.
+
+    Args:
+        emulate: write into the cluster's settings that guests are emulated.
+
+    Raises:
+        ClusterError: something was refused, or does not get ready.
+    """
+    call = Kubectl(cluster, say)
+    deployed = (WEBHOOK, CONTROLLER, AGENT)
+    there = call("get", "-n", NAMESPACE, *deployed, "--ignore-not-found", "-o", "name").split()
+    call("apply", "-k", DEPLOY)
+    if emulate:
+        call("apply", "-f", EMULATION)
+    if there:  # the images' names stay the same when what is in them changes
+        call("rollout", "restart", "-n", NAMESPACE, *deployed)
+    for one in deployed:
+        say(f"waiting for the {one.rpartition('-')[2]}s")
+        call.roll_out(one)

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.cluster import Cluster, find, up
-from tests.cluster.deploy import deploy_agent, load_images
+from tests.cluster.deploy import Kubectl, deploy_agent, deploy_all, load_images
 from tests.cluster.errors import ClusterError
 
 SHARED = "KVNODE_TEST_CLUSTER"
+SHARED_WHOLE = "KVNODE_TEST_WHOLE_CLUSTER"
+SPARE_TAINT = "kvnode.test/spare"
 
 
 def _say(line: str) -> None:
@@ -54,6 +56,26 @@ def agents(nodes_with_images: Cluster) -> Cluster:
     """The same with deploy/agent applied, and an agent ready on each node."""
     deploy_agent(nodes_with_images, _say)
     return nodes_with_images
+
+
+@pytest.fixture(scope="session")
+def whole() -> Iterator[Cluster]:
+    """A cluster with all of deploy/ and an audit log; needs root.
+
+    Of its three nodes the last is a spare one, to be crashed: it takes only pods that tolerate SPARE_TAINT. Where
+    KVNODE_TEST_WHOLE_CLUSTER names a cluster that has all that already, it is taken, and left up.
+    """
+    if name := os.environ.get(SHARED_WHOLE):
+        yield find(name)
+        return
+    cluster = up(_say, nodes=3, audit=True)
+    try:
+        Kubectl(cluster, _say)("taint", "node", cluster.plan.node_names[-1], f"{SPARE_TAINT}=:NoSchedule")
+        load_images(cluster, _say)
+        deploy_all(cluster, _say)
+        yield cluster
+    finally:
+        cluster.down()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.deploy import AGENT, NAMESPACE, Kubectl
 from tests.e2e.classic import with_container_disks
 from tests.e2e.leftovers import state
-from tests.e2e.machine import PATIENCE, Machine, Shape, wait_for
+from tests.e2e.machine import PATIENCE, Machine, Shape, start_neighbour, wait_for
 
 
 def agent_pods(kubectl: Kubectl) -> dict[str, str]:
