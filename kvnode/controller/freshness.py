@@ -50,10 +50,7 @@ class FreshApi:
         """Whether an object of a cache is older than what was written; it need not be worked on."""
         key = (resource.plural, key_of(obj))
         uid, version, since = self._written.get(key, ("", 0, 0.0))
-        if uid == uid_of(obj) and version_of(obj) < version and self._clock() - since < TTL:
-            return True
-        self._written.pop(key, None)
-        return False
+        return uid == uid_of(obj) and version_of(obj) < version and self._clock() - since < TTL
 
     def __len__(self) -> int:
         return len(self._written)

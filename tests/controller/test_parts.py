@@ -19,10 +19,12 @@ from kvnode.controller.meta import put
 from kvnode.controller.mirror import mirrored
 from kvnode.controller.podnetworks import network_statuses, secondary_interfaces
 from kvnode.controller.ports import Settings
+from kvnode.kube.errors import NotFound
 from kvnode.kube.informer import Change
-from kvnode.kube.resources import VIRTUAL_MACHINES
+from kvnode.kube.resources import VIRTUAL_MACHINES, Resource
 from kvnode.kube.store import Entry, entry_of
 from tests.controller.objects import SPEC, vm
+from tests.kube.loops import settle, virtual_time
 from tests.reference.apiserver import RecordingServer
 
 TEXTS = st.dictionaries(st.text("ab", max_size=2), st.text("xy", max_size=1))
@@ -168,6 +170,66 @@ def test_an_object_that_went_with_a_write_is_stale_whatever_the_cache_shows(
     assert api.is_stale(VIRTUAL_MACHINES, newest) is gone
     another = {**newest, "metadata": {**newest["metadata"], "uid": "another"}}
     assert not api.is_stale(VIRTUAL_MACHINES, another)
+
+
+class Slow(RecordingServer):
+    """A server whose answers to patches wait for a word."""
+
+    def __init__(self) -> None:
+        super().__init__([], "2030-01-01T00:00:00Z")
+        self.go = asyncio.Event()
+
+    async def patch(self, *arguments: Any, **more: Any) -> Any:
+        await self.go.wait()
+        return await super().patch(*arguments, **more)
+
+
+@virtual_time
+async def test_what_is_being_written_is_waited_for() -> None:
+    server = Slow()
+    api, old = FreshApi(server), vm()
+    server.put(VIRTUAL_MACHINES, old)
+    await api.settled(VIRTUAL_MACHINES, "default/testvm")
+    patch = [{"op": "add", "path": "/spec/runStrategy", "value": "Halted"}]
+    writing = asyncio.ensure_future(api.patch(VIRTUAL_MACHINES, "testvm", "default", patch))
+    await settle()
+    waiting = asyncio.ensure_future(api.settled(VIRTUAL_MACHINES, "default/testvm"))
+    await api.settled(VIRTUAL_MACHINES, "default/another")
+    await settle()
+    assert not waiting.done()
+    server.go.set()
+    await waiting
+    assert writing.done()
+    assert api.is_stale(VIRTUAL_MACHINES, old)
+
+
+@virtual_time
+async def test_a_write_that_is_refused_is_not_waited_for() -> None:
+    server = Slow()
+    api = FreshApi(server)
+    server.go.set()
+    with pytest.raises(NotFound):
+        await api.patch(VIRTUAL_MACHINES, "testvm", "default", [])
+    await api.settled(VIRTUAL_MACHINES, "default/testvm")
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["finalizer", "none"])
+def test_what_was_told_to_go_is_stale_until_the_cache_shows_it(held: bool) -> None:
+    server = RecordingServer([], "2030-01-01T00:00:00Z")
+    seen: list[Any] = []
+    api, old = FreshApi(server, observe=lambda _, obj: seen.append(obj)), vm()
+    if not held:
+        del old["metadata"]["finalizers"]
+    server.put(VIRTUAL_MACHINES, old)
+
+    async def delete(resource: Resource, name: str, namespace: str, **_: Any) -> Any:
+        await RecordingServer.delete(server, resource, name, namespace)
+        return server.peek(resource, f"{namespace}/{name}") or {"kind": "Status", "status": "Success"}
+
+    server.delete = delete  # type: ignore[method-assign]
+    asyncio.run(api.delete(VIRTUAL_MACHINES, "testvm", "default"))
+    assert api.is_stale(VIRTUAL_MACHINES, old) is held
+    assert seen == []
 
 
 def test_freshness_forgets_what_is_old() -> None:

@@ -176,6 +176,20 @@ async def start_many_things(user: Client, namespace: str, refusing: str) -> None
         await user.create(VIRTUAL_MACHINES, copy.deepcopy(vm))
 
 
+async def evacuate(user: Client, played: Played) -> None:
+    """Ask a running instance to leave its node: its pod is told so."""
+    asked = [{"op": "add", "path": "/status/evacuationNodeName", "value": "node01"}]
+    await user.patch(VIRTUAL_MACHINE_INSTANCES, played.name, played.namespace, asked)
+
+    async def told() -> bool:
+        pod = await played.pod()
+        return (
+            "descheduler.alpha.kubernetes.io/eviction-in-progress" in (pod or {})["metadata"]["annotations"]
+        )
+
+    await eventually(told)
+
+
 async def restart_changed(user: Client, played: Played) -> None:
     """Change a machine and let its guest crash: its old revision goes."""
     change = [{"op": "add", "path": "/spec/template/spec/hostname", "value": "changed"}]
@@ -204,6 +218,7 @@ async def test_every_right_is_used_and_no_other_is_asked_for(audited: Cluster, t
             async with background(StandIn(user).run()):
                 played = Played(user, namespace, "plain")
                 await played.vm("Running", ready=True)
+                await evacuate(user, played)
                 await restart_changed(user, played)
                 await played.vm("Running", ready=True)
                 await user.delete(VIRTUAL_MACHINES, "plain", namespace)

@@ -68,9 +68,14 @@ async def update_status(run: Run, error: SyncError | None) -> None:
 async def write(run: Run, vmi: Object) -> None:
     """Write the VMI whole, and look at it again only when the cache shows that.
 
+    Nothing is written that would be refused: what another write of ours came before is looked at again with its echo.
+
     Raises:
         ApiError: the server refused.
     """
+    await run.world.api.settled(VIRTUAL_MACHINE_INSTANCES, run.key)
+    if run.world.api.is_stale(VIRTUAL_MACHINE_INSTANCES, run.original):
+        return
     run.vmi_expectations.expect_creations(run.key, 1)
     try:
         await run.world.api.replace(VIRTUAL_MACHINE_INSTANCES, vmi)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kvnode.kube.resources import VIRTUAL_MACHINE_INSTANCES
 from tests.controller.objects import call, calls, deleting, pod, reasons, vmi
 from tests.reference.vmicases import VMIScene
 
@@ -158,3 +159,22 @@ def test_outdated_launcher_is_labelled() -> None:
     obj["spec"]["containers"][0]["image"] = "example.test/virt-launcher:0"
     output = look(vmi("Running", ran=True), obj)
     assert output["vmiAfter"]["labels"]["kubevirt.io/outdatedLauncherImage"] == ""
+
+
+def test_nothing_is_written_over_another_write_of_ours() -> None:
+    """The machine's controller takes its finalizer off while the VMI's is at its status."""
+    scene = VMIScene({"vmi": deleting(vmi("Failed")), "pods": [], "vm": OWNER})
+    api, seen = scene.world.api, []
+
+    async def settled(*_: object) -> None:
+        if not seen:
+            seen.append("the first look")
+            return
+        patch = [{"op": "add", "path": "/metadata/labels/touched", "value": "x"}]
+        await api.patch(VIRTUAL_MACHINE_INSTANCES, "testvm", "default", patch)
+
+    api.settled = settled  # type: ignore[method-assign]
+    output = scene.reconcile()
+    assert calls(output) == ["patch virtualmachineinstances"]
+    assert output["expectationsAfter"]["vmiUpdates"] == 0
+    assert output["queue"]["result"] == "forgotten"
