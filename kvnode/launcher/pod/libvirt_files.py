@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from kvnode.launcher import paths
 from kvnode.launcher.daemons import Programs, driver_directory
+from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.ownership import QEMU_USER
 from kvnode.launcher.pod.options import PodOptions
 
@@ -66,10 +68,11 @@ class LibvirtFiles:
 
 
 def write_libvirt_files(options: PodOptions, programs: Programs) -> LibvirtFiles:
-    """Write the files; raises OSError."""
+    """Write the files; raises OSError, or LauncherError for a user that libvirt would not talk to."""
+    user = _qemu_user()
     qemu = paths.LIBVIRT_CONFIG / "qemu.conf"
     target = paths.PRIVATE / "libvirt/qemu.conf" if options.nonroot else qemu
-    _write(target, _read(qemu, _QEMU_CONF.format(user=_qemu_user())), _qemu_additions(os.environ))
+    _write(target, _read(qemu, _QEMU_CONF.format(user=user)), _qemu_additions(os.environ))
 
     daemon = paths.LIBVIRT_RUN / "virtqemud.conf"
     additions = []
@@ -134,7 +137,19 @@ def _write(file: Path, content: str, additions: list[str]) -> None:
 
 
 def _qemu_user() -> str:
+    """The name of QEMU's user: the image's, else this process's. Its libvirt closes the connections of a user, and
+    of a group, that has no name; raises LauncherError then.
+    """
+    user, group = os.geteuid(), os.getegid()
+    try:
+        own = pwd.getpwuid(user).pw_name
+    except KeyError:
+        raise LauncherError("NoAccount", f"user {user} needs an entry in /etc/passwd, for libvirt") from None
+    try:
+        grp.getgrgid(group)
+    except KeyError:
+        raise LauncherError("NoAccount", f"group {group} needs an entry in /etc/group, for libvirt") from None
     try:
         return pwd.getpwnam(QEMU_USER).pw_name
     except KeyError:
-        return pwd.getpwuid(os.geteuid()).pw_name
+        return own

@@ -56,6 +56,15 @@ namespaces = [ ]
 cgroup_controllers = [ ]
 """
 
+#: A user that this machine need not know, as the launcher's image knows it.
+_ACCOUNT = """
+for file in passwd group; do
+  [ $file = passwd ] && more={user}::/:/sbin/nologin || more=
+  cp /etc/$file /run/kvnode/pod-$file
+  grep -q '^[^:]*:[^:]*:{user}:' /etc/$file || echo "qemu:x:{user}:$more" >> /run/kvnode/pod-$file
+  mount --bind /run/kvnode/pod-$file /etc/$file
+done
+"""
 #: The interpreter where others may reach it: it is below a home directory on some machines.
 _PYTHON = f"""
 case {sys.base_prefix} in /root/*)
@@ -212,7 +221,7 @@ def launcher_pod(
     script = f"set -e\n{_DEVICES}\n"
     if user:
         command = [*_as_user(user), *command]
-        script += f"{_PYTHON}\nchown {user} /run /run/* /run/kubevirt/*\n"
+        script += f"{_ACCOUNT.format(user=user)}\n{_PYTHON}\nchown {user} /run /run/* /run/kubevirt/*\n"
     script += f"exec {shlex.join(command)} 2>>/run/kvnode/log.txt"
     plan = Plan(str(directory), str(cache), (), False, ("sh", "-c", script))
     (directory / "log.txt").touch()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kvnode.launcher import paths
 from kvnode.launcher.daemons import Programs
+from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.pod import libvirt_files
 from kvnode.launcher.pod.libvirt_files import log_filters, write_libvirt_files
 from kvnode.launcher.pod.options import PodOptions
@@ -87,3 +89,20 @@ def test_the_more_is_logged_the_less_is_left_out(environment: dict[str, str], en
 
 def test_the_default_user_is_one_that_there_is() -> None:
     assert libvirt_files._qemu_user() in Path("/etc/passwd").read_text()
+
+
+@pytest.mark.parametrize(
+    ("attribute", "complaint"),
+    [
+        ("geteuid", "user 4000000001 needs an entry in /etc/passwd"),
+        ("getegid", "group 4000000001 needs an entry in /etc/group"),
+    ],
+)
+def test_a_user_without_a_name_is_refused_at_once(
+    etc: Path, monkeypatch: pytest.MonkeyPatch, attribute: str, complaint: str
+) -> None:
+    """libvirt would close each connection, and the launcher would wait for an answer."""
+    (etc / "qemu.conf").write_text('user = "qemu"\n')
+    monkeypatch.setattr(os, attribute, lambda: 4_000_000_001)
+    with pytest.raises(LauncherError, match=complaint):
+        write_libvirt_files(PodOptions.read(REQUIRED), MODULAR)

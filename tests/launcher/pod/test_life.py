@@ -234,9 +234,10 @@ def test_a_daemon_that_does_not_stay_ends_the_pod(guest: Guest, libvirt_cache: P
         assert "virtqemud ends as soon as it is started" in pod.log
 
 
-def test_without_root(guest: Guest, libvirt_cache: Path) -> None:
-    """As any user that has a passwd entry; Debian's libvirt has one, which the pod's /etc/passwd gets."""
-    with launcher_pod(guest, libvirt_cache, "--run-as-nonroot", user=64055) as pod:
+@pytest.mark.parametrize("user", [107, 64055])
+def test_without_root(guest: Guest, libvirt_cache: Path, user: int) -> None:
+    """As any user that has a passwd entry: 107 is that of KubeVirt's image, the other that of Debian's libvirt."""
+    with launcher_pod(guest, libvirt_cache, "--run-as-nonroot", user=user) as pod:
         pod.vmi = pod_vmi()
 
         async def scenario(agent: FakeAgent) -> None:
@@ -246,8 +247,9 @@ def test_without_root(guest: Guest, libvirt_cache: Path) -> None:
             await agent.until(
                 lambda one: bool(one.content["Status"]["OSInfo"]["Machine"]), "what the guest is"
             )
+            assert set(pod.pids()) == {"launcher-monitor", "launcher", "virtlogd", "virtqemud", "qemu"}
             for pid in pod.pids().values():
-                assert re.search(r"^Uid:\s+64055\s", Path(f"/proc/{pid}/status").read_text(), re.M)
+                assert re.search(rf"^Uid:(\s+{user}){{4}}\s", Path(f"/proc/{pid}/status").read_text(), re.M)
             pids = pod.pids()
             pod.terminate()
             await agent.until(lambda one: one.gone, "the end")
