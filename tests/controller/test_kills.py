@@ -14,7 +14,7 @@ import pytest
 from kvnode.kube.client import Client
 from kvnode.kube.resources import CONTROLLER_REVISIONS, PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from tests.cluster.cluster import Cluster
-from tests.controller.processes import DURATION, TIMES, controller
+from tests.controller.processes import controller
 from tests.controller.standin import StandIn
 from tests.controller.test_manager import machine
 from tests.controller.test_process import holder, many_ready, ready
@@ -23,6 +23,13 @@ from tests.kube.support import background, client_of
 
 pytestmark = pytest.mark.cluster
 
+DURATION, DEADLINE, RETRY = 7.0, 5.0, 0.5
+"""Seconds of an election that is over sooner than the ordinary one, and is not lost by a busy machine."""
+TIMES = (
+    *("--leader-elect-lease-duration", str(DURATION)),
+    *("--leader-elect-renew-deadline", str(DEADLINE)),
+    *("--leader-elect-retry-period", str(RETRY)),
+)
 KILLS = 10
 PER_KILL = 3
 """VMs that are created before each."""
