@@ -21,7 +21,7 @@ from kvnode.agent import mounts
 from kvnode.agent.errors import FAILURES, AgentError
 from kvnode.agent.parts import Clock
 from kvnode.agent.peers import Peer, peer_of
-from kvnode.agent.rootfs import names_in_root, opened
+from kvnode.agent.rootfs import names_in_root, opened, path_of
 from kvnode.agent.runtime import Place
 from kvnode.agent.sockets import Pinned, is_socket
 from kvnode.agent.status.checksums import INITRD, KERNEL
@@ -130,7 +130,7 @@ class ContainerDisks:
             return
         for target in sorted(targets):
             with contextlib.suppress(OSError):
-                await asyncio.to_thread(_unmount, place, f"{CONTAINER_DISKS_DIR}/{target}")
+                await asyncio.to_thread(_unmount, place, target)
 
     async def checksums(self, vmi: Vmi) -> Mapping[str, int] | None:
         """CRC-32 of each; None when a container is not there (any more)."""
@@ -166,11 +166,7 @@ class ContainerDisks:
 
     def _mount(self, image: Image, holder: Peer, place: Place) -> None:
         with _target(place.root, image.target) as target:
-            path = f"{CONTAINER_DISKS_DIR}/{image.target}"
-            with (
-                opened(place.root, path, follow=False) as now,
-                opened(place.root, CONTAINER_DISKS_DIR) as folder,
-            ):
+            with _seen(place.root, image.target) as (now, folder):
                 if mounts.mount_id(now) != mounts.mount_id(folder):
                     return
             with self._source(image, holder) as source:
@@ -224,8 +220,20 @@ def _target(root: Path, target: str) -> Iterator[int]:
         yield file
 
 
-def _unmount(place: Place, path: str) -> None:
-    with opened(place.root, path, follow=False) as top, opened(place.root, CONTAINER_DISKS_DIR) as folder:
+@contextlib.contextmanager
+def _seen(root: Path, target: str) -> Iterator[tuple[int, int]]:
+    """What is on top at ``target``, and the folder of container disks: links lead to the folder (``/var/run`` is one
+    in most images), and none in it.
+    """
+    with (
+        opened(root, CONTAINER_DISKS_DIR) as folder,
+        opened(path_of(folder), target, follow=False) as top,
+    ):
+        yield top, folder
+
+
+def _unmount(place: Place, target: str) -> None:
+    with _seen(place.root, target) as (top, folder):
         if mounts.mount_id(top) == mounts.mount_id(folder):
             return
         mounts.unmount(top, place.pid)

@@ -72,7 +72,10 @@ class Pod:
 @pytest.fixture
 def pod() -> Iterator[Pod]:
     folder = Path(tempfile.mkdtemp(prefix="kv"))
-    (folder / "launcher" / DISKS).mkdir(parents=True)
+    # As in most images.
+    (folder / "launcher/var").mkdir(parents=True)
+    (folder / "launcher/var/run").symlink_to("../run")
+    (folder / "launcher/run/kubevirt/container-disks").mkdir(parents=True)
     with container(folder / "launcher", folder / "l.sock") as launcher:
         yield Pod(folder, launcher)
     shutil.rmtree(folder)
