@@ -71,6 +71,17 @@ class AgentStore:
             fsFreezeStatus=self.fs_freeze or "",
         )
 
+    def domain_fields(self) -> dict[str, Any]:
+        """What belongs into the domain's status; fields of which the agent told nothing are left out."""
+        fields: dict[str, Any] = {}
+        if self.interfaces:  # null, not an empty list, where there are none
+            fields["Interfaces"] = list(self.interfaces)
+        if self.os is not None:
+            fields["OSInfo"] = dict(self.os)
+        if self.fs_freeze is not None:
+            fields["FSFreezeStatus"] = {"Status": self.fs_freeze}
+        return fields
+
     def load_stats(self) -> dict[str, Any]:
         """The guest's load, as statistics have it; nothing is set before the agent told."""
         return dict(self.load) if self.load is not None else LOAD.zero()

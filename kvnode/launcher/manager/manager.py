@@ -142,8 +142,12 @@ class Manager(Unsupported):
         await self._lifecycle.kill()
 
     async def domain(self) -> Json | None:
-        """The domain; None when there is none."""
-        return await self.host.call(read_domain, self.host)
+        """The domain, with what the guest agent told; None when there is none."""
+        found: Json | None = await self.host.call(read_domain, self.host)
+        if found is None:
+            return None
+        # Whoever asks anew, as an agent that starts does, must not find less than what events tell.
+        return {**found, "Status": {**found["Status"], **self.agent.domain_fields()}}
 
     # ---- its hardware
 

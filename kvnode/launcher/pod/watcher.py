@@ -262,7 +262,7 @@ class Watcher:
                 Reason=reading.reason,
                 GuestPanicInfo=self._panic,
                 PanicCount=self._panics,
-                **_told_by_agent(self._store),
+                **self._store.domain_fields(),
             ),
             metadata=metadata,
             uid=self._subject.uid,
@@ -317,18 +317,6 @@ class Watcher:
             what = "there is no space left on its storage" if full else "of an I/O error"
             self._notifier.k8s_event(WARNING, "IOerror", f"volume {volume}: the VM is paused because {what}")
         self._failing = errors
-
-
-def _told_by_agent(store: AgentStore) -> dict[str, Any]:
-    """What the guest agent told, as fields of the domain's status."""
-    fields: dict[str, Any] = {}
-    if store.interfaces:  # null, not an empty list, where there are none
-        fields["Interfaces"] = list(store.interfaces)
-    if store.os is not None:
-        fields["OSInfo"] = dict(store.os)
-    if store.fs_freeze is not None:
-        fields["FSFreezeStatus"] = {"Status": store.fs_freeze}
-    return fields
 
 
 def _starts(news: News) -> bool:
