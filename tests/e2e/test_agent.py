@@ -42,12 +42,18 @@ def test_a_node_has_labels_and_devices(kubectl: Kubectl, node: str) -> None:
         assert any(name.startswith(f"{kind}.node.kubevirt.io/") for name in labels), kind
 
 
-def test_kubectl_shows_the_machine(machine: Machine, kubectl: Kubectl) -> None:
+def interface_of(machine: Machine) -> Any:
+    """The interface as the status has it, once the guest agent has told of it."""
+
     def interface() -> Any:
         [found] = machine.vmi()["status"]["interfaces"]
         return found if found["infoSource"] == "domain, guest-agent" else None
 
-    found = wait_for("the guest agent's word", interface)
+    return wait_for("the guest agent's word", interface)
+
+
+def test_kubectl_shows_the_machine(machine: Machine, kubectl: Kubectl) -> None:
+    found = interface_of(machine)
     assert found["interfaceName"] == "eth0"
     assert found["ipAddress"] == machine.pod_status()["podIP"]
     assert machine.conditions()["LiveMigratable"] == "True"
@@ -88,7 +94,8 @@ def kill(_kubectl: Kubectl, machine: Machine) -> None:
 def test_the_guest_goes_on_without_an_agent(
     machine: Machine, kubectl: Kubectl, end_agents: Callable[[Kubectl, Machine], None]
 ) -> None:
-    """The same QEMU, no boot, no phase but Running."""
+    """The same QEMU, no boot, no phase but Running, no word less in the status."""
+    interface = interface_of(machine)
     qemu, booted = machine.qemu(), machine.console()
     before = kubectl.get("pods", "-n", NAMESPACE)["items"]
     restarts = {pod["metadata"]["uid"]: restarts_of(pod) for pod in before}
@@ -123,6 +130,7 @@ def test_the_guest_goes_on_without_an_agent(
     assert machine.qemu() == qemu
     assert machine.console() == booted, "the guest says more only when it boots"
     assert "AgentConnected" in machine.conditions()
+    assert machine.vmi()["status"]["interfaces"] == [interface]
 
 
 def restarts_of(pod: dict[str, dict[str, list[dict[str, int]]]]) -> int:
