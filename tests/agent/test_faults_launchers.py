@@ -339,7 +339,8 @@ async def test_a_link_in_the_place_of_a_new_socket_gives_nothing_away(
 ) -> None:
     """Whoever owns the folder is quicker: what the link leads to keeps its owner and mode."""
     victim = short / "victim"
-    victim.write_text("")
+    with socket.socket(socket.AF_UNIX) as another:
+        another.bind(str(victim))
     victim.chmod(0o600)
     folder = short / "f"
     folder.mkdir()
