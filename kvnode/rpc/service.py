@@ -16,6 +16,9 @@ from kvnode.rpc.runtime import grpc
 
 logger = logging.getLogger(__name__)
 
+#: Bytes of the message of a call that fails: each may become three, of the 8 KiB that clients take.
+_LONGEST_MESSAGE = 2000
+
 #: ``await handler(request, context)`` gives the answer.
 UnaryHandler = Callable[[Any, "grpc.aio.ServicerContext[Any, Any]"], Awaitable[Any]]
 #: ``async for part in handler(request, context)`` gives the parts of a streamed answer.
@@ -96,15 +99,21 @@ def _guarded(method: Method, handler: UnaryHandler) -> UnaryHandler:
         try:
             result = _checked(method, await handler(request, context))
         except RpcError as error:
-            await context.abort(grpc.StatusCode[error.code or "UNKNOWN"], error.message)
+            await context.abort(grpc.StatusCode[error.code or "UNKNOWN"], _sendable(error.message))
         except grpc.aio.AbortError:
             raise
         except Exception as error:
             logger.exception("%s failed", method.name)
-            await context.abort(grpc.StatusCode.INTERNAL, f"{method.name}: {type(error).__name__}: {error}")
+            text = f"{method.name}: {type(error).__name__}: {error}"
+            await context.abort(grpc.StatusCode.INTERNAL, _sendable(text))
         return result
 
     return call
+
+
+def _sendable(text: str) -> str:
+    """What goes into a header of HTTP: UTF-8, and short, as clients refuse answers whose headers are long."""
+    return text.encode("utf-8", "replace")[:_LONGEST_MESSAGE].decode("utf-8", "ignore")
 
 
 def _checked(method: Method, answer: object) -> Message:

@@ -164,6 +164,17 @@ def test_a_handler_fails_the_call_itself(socket):
     assert caught.value.code == "DEADLINE_EXCEEDED"
 
 
+@pytest.mark.parametrize("text", ["\ud800 half", "\u00e4" * 100_000])
+def test_a_failure_of_any_text_can_be_told(socket, text):
+    async def ping(request, context):
+        raise RpcError("GuestPing", text, "ABORTED")
+
+    with pytest.raises(RpcError) as caught:
+        with_client(socket, {"GuestPing": ping}, lambda c: c.guest_ping("ns_vm", 1))
+    assert caught.value.code == "ABORTED"
+    assert caught.value.message[:3] in ("? h", "\u00e4" * 3)
+
+
 def test_a_handler_that_breaks_ends_its_own_call_alone(socket, caplog):
     async def ping(request, context):
         raise KeyError("mac")

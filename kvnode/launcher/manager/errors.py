@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import libvirt
 
+#: Characters of an error that are told: it may quote what was asked for, of any length.
+_LONGEST = 1000
+
 
 class ManagerError(Exception):
     """A request that cannot be carried out; the text is one line for the agent and its user."""
@@ -55,8 +58,13 @@ def describe(error: BaseException) -> str:
     (``pkg/virt-launcher/virtwrap/errors/errors.go:FormatLibvirtError``).
     """
     if isinstance(error, libvirt.libvirtError) and error.err is not None:
-        text = " ".join((error.get_error_message() or "").split())
+        text = _line(error.get_error_message() or "")
         code, domain = error.get_error_code(), error.get_error_domain()
         return f"LibvirtError(Code={code}, Domain={domain}, Message='{text}')"
-    text = " ".join(str(error).split())
-    return text or type(error).__name__
+    return _line(str(error)) or type(error).__name__
+
+
+def _line(text: str) -> str:
+    """One line that UTF-8 can carry."""
+    line = " ".join(text.split()).encode("utf-8", "replace").decode()
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -14,6 +14,9 @@ from kvnode.virt.payloads.instance import read_instance
 #: Seconds to shut down when a VMI names none (``staging/src/kubevirt.io/api/core/v1/types.go``).
 DEFAULT_GRACE_SECONDS = 30
 
+#: Bytes of a name of a file that is made longer yet: by ``.qcow2.staging``, at most.
+_LONGEST_NAME = 230
+
 
 @dataclass(frozen=True)
 class Instance:
@@ -151,5 +154,5 @@ def _check_names(spec: Mapping[str, Any]) -> None:
             name = entry.get("name")
             if not name:
                 raise DomainFormatError(f"{path}[{position}].name", "is missing")
-            if "/" in name or "\0" in name or name in (".", ".."):
+            if "/" in name or "\0" in name or name in (".", "..") or len(name.encode()) > _LONGEST_NAME:
                 raise DomainFormatError(f"{path}[{position}].name", f"{name[:40]!r} is no name of a file")

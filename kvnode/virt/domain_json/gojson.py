@@ -7,13 +7,16 @@ null is as good as absent, and nothing may follow the value.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kvnode.virt.domain_json.errors import DomainFormatError
-from kvnode.virt.domain_json.scalars import Scalar
+from kvnode.virt.domain_json.scalars import Scalar, whole
 from kvnode.virt.domain_json.shape import Field, Struct, written
 
+# Half a pair of surrogates, or a whole one: there are no others in what was read as UTF-8.
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # Go escapes these three for HTML's sake, and two line separators for JavaScript's.
 _ESCAPES = tuple((c, f"\\u{ord(c):04x}") for c in "<>&\u2028\u2029")
 
@@ -56,14 +59,28 @@ def decode_many(struct: Struct, data: bytes | str, path: str = "") -> list[dict[
 
 
 def load(data: bytes | str, path: str = "") -> Any:
-    """Parse JSON, whatever it holds; raises DomainFormatError as :func:`decode` does."""
+    """Parse JSON, whatever it holds; half a pair of surrogates is replaced, as Go does.
+
+    Raises DomainFormatError as :func:`decode` does.
+    """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant)
+        return _without_halves(value) if _SURROGATE.search(text) else value
     except ValueError as error:
         raise DomainFormatError(path, f"is not JSON: {error}") from None
     except RecursionError:
         raise DomainFormatError(path, "is nested too deep") from None
+
+
+def _without_halves(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, list):
+        return [_without_halves(part) for part in value]
+    if isinstance(value, dict):
+        return {whole(name): _without_halves(part) for name, part in value.items()}
+    return value
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -25,13 +25,17 @@ class Scalar:
     from_json: Callable[[Any], Any]
 
 
+def whole(text: str) -> str:
+    """The text with half a pair of surrogates replaced, as Go does."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _text_from_json(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be a string")  # noqa: TRY004
-    if value.isascii():
-        return value
-    # Half a pair of surrogates is replaced, as Go does.
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole(value)
 
 
 def _bool_from_text(text: str) -> bool:

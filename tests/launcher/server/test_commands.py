@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from json import dumps
 
 import pytest
 
@@ -99,6 +100,52 @@ class TestRefusals:
 
         run(tmp_path, body, manager)
         assert manager.calls == []
+
+    @pytest.mark.parametrize("name", ["a/b", "..", "a\0", "x" * 231, "\u00e4" * 120])
+    def test_a_name_that_no_file_can_have(self, tmp_path, name):
+        """Names of volumes become names of files in the pod."""
+        manager = Manager()
+        vmi = dumps({"metadata": {}, "spec": {"volumes": [{"name": name, "emptyDisk": {}}]}}).encode()
+
+        async def body(client):
+            error = await refusal(client.sync(vmi, VirtualMachineOptions()))
+            assert error.message.startswith("the request carries no valid VMI: spec.volumes[0].name: ")
+            assert error.message.endswith("is no name of a file")
+            assert len(error.message) < 200
+
+        run(tmp_path, body, manager)
+        assert manager.calls == []
+
+    def test_half_a_character_is_replaced(self, tmp_path):
+        """As Go's reader does; no file's name and no answer could carry it."""
+        seen = []
+
+        async def sync(vmi, _options, _plugins):
+            seen.extend(volume["name"] for volume in vmi.spec["volumes"])
+
+        manager = Manager(sync=sync)
+
+        async def body(client):
+            vmi = b'{"spec":{"volumes":[{"name":"a\\uD800b"},{"name":"\\ud83d\\ude00"}]}}'
+            await client.sync(vmi, VirtualMachineOptions())
+
+        run(tmp_path, body, manager)
+        assert seen == ["a\ufffdb", "\U0001f600"]
+
+    @pytest.mark.parametrize("text", ["\ud800 half", "x\n" * 100_000])
+    def test_an_error_of_any_text_is_one_line_of_some_length(self, tmp_path, text):
+        async def sync(_vmi, _options, _plugins):
+            raise ManagerError(text)
+
+        manager = Manager(sync=sync)
+
+        async def body(client):
+            error = await refusal(client.sync(VMI, VirtualMachineOptions()))
+            assert error.code == ""
+            assert "\n" not in error.message
+            assert 0 < len(error.message) <= 1001
+
+        run(tmp_path, body, manager)
 
     def test_bytes_that_are_no_message(self, tmp_path):
         async def body(client):
