@@ -6,7 +6,7 @@ Methods that fail raise one of `errors.FAILURES`. Names of operations are those 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -300,3 +300,5 @@ class Parts:
     io_retry: IoRetry
     sriov_limiter: Limiter
     clock: Clock
+    ends: dict[str, Domain] = field(default_factory=dict)
+    """Domains that are deleted, of VMIs whose status does not say yet how they ended; by UID."""

@@ -74,7 +74,8 @@ async def sync(subject: Subject, parts: Parts) -> None:
 
     Raises one of `errors.FAILURES` when the action or the write failed; the pass is then repeated.
     """
-    domain = subject.domain
+    # A domain goes before the status is written that says how it ended, and that write may have failed.
+    domain = subject.domain or parts.ends.get(uid_of(subject.vmi))
     if domain is not None and domain.status == states.UNKNOWN:
         return  # nothing is said about a VM whose launcher cannot be asked
     vmi = copy_of(subject.vmi)
@@ -98,8 +99,11 @@ async def sync(subject: Subject, parts: Parts) -> None:
         failure = error
         if not is_final(vmi):
             parts.recorder.event(vmi, "Warning", "SyncFailed", str(error))
+    if action is Action.DELETE and may_live and domain is not None:
+        parts.ends[uid_of(vmi)] = domain
     if subject.exists:
         await update_status(vmi, domain, failure, parts)
+    parts.ends.pop(uid_of(vmi), None)
     if failure is not None:
         raise failure
 

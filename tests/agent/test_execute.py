@@ -7,9 +7,10 @@ import pytest
 from kvnode.agent.domain import Domain
 from kvnode.agent.errors import AgentError, IrrecoverableError, SecureBootError
 from kvnode.agent.sync import Action, Subject, choose
+from kvnode.kube.errors import Conflict
 from kvnode.rpc.errors import RpcError
 from tests.agent.build import domain, run, vmi, world
-from tests.reference.groups.agent_sync import Launcher
+from tests.reference.groups.agent_sync import Api, Launcher
 
 CLEAN_UP = [
     "migrationProxy.StopTargetListener",
@@ -218,6 +219,25 @@ class TestRunning:
         assert "launcher.SyncVirtualMachine" in run(made)
         made.begin()
         assert run(made) == ["queue.AddAfter:10s", "api.UpdateVMI"]
+
+    @pytest.mark.parametrize(("reason", "phase"), [("Shutdown", "Succeeded"), ("Crashed", "Failed")])
+    def test_how_a_guest_ended_outlives_a_write_that_failed(
+        self, monkeypatch: pytest.MonkeyPatch, reason: str, phase: str
+    ) -> None:
+        made = world(vmi(), domain("Shutoff", reason))
+
+        async def refuse(_api: Api, _old: object, _new: object) -> None:
+            raise Conflict(409, "Conflict", "the object has changed")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Api, "write_status", refuse)
+            with pytest.raises(Conflict):
+                run(made)
+        assert made.domain is None
+        made.begin()
+        run(made)
+        assert made.written["status"]["phase"] == phase
+        assert made.parts.ends == {}
 
     def test_a_guest_that_is_lost_fails(self):
         made = world(vmi(), domain("Paused", "PostcopyFailed"))
