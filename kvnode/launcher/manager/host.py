@@ -111,19 +111,20 @@ class Host:
         """
         if self._waiting >= MOST_WAITING:
             raise ManagerError(f"{self._waiting} earlier requests are still waiting for their turn")
+        self._waiting += 1  # before the task runs: requests may come all at once
         task = self.in_background(self._take_turn(work))
+        task.add_done_callback(self._had_turn)
         return await asyncio.shield(task)
 
     async def _take_turn(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        self._waiting += 1
-        try:
-            async with self._turn:
-                if self._stuck is not None and not self._stuck.done():
-                    raise ManagerError("an earlier call to libvirt has not come back")
-                self._stuck = None
-                return await work()
-        finally:
-            self._waiting -= 1
+        async with self._turn:
+            if self._stuck is not None and not self._stuck.done():
+                raise ManagerError("an earlier call to libvirt has not come back")
+            self._stuck = None
+            return await work()
+
+    def _had_turn(self, _task: asyncio.Task[Any]) -> None:
+        self._waiting -= 1
 
     def in_background(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Start work that nobody may wait for; :meth:`close` ends it."""

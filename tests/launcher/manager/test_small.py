@@ -133,12 +133,12 @@ class TestTurns:
 
         async def body():
             host, gate = make_host(), asyncio.Event()
-            waiting = [asyncio.ensure_future(host.exclusively(gate.wait)) for _ in range(2)]
+            waiting = [asyncio.ensure_future(host.exclusively(gate.wait)) for _ in range(5)]  # at once
             await asyncio.sleep(0.01)
-            with pytest.raises(ManagerError, match="2 earlier requests"):
-                await host.exclusively(gate.wait)
             gate.set()
-            await asyncio.gather(*waiting)
+            answers = await asyncio.gather(*waiting, return_exceptions=True)
+            assert answers[:2] == [True, True]
+            assert {str(answer).partition(" are")[0] for answer in answers[2:]} == {"2 earlier requests"}
             assert await host.exclusively(gate.wait)
             await host.close()
 
