@@ -236,4 +236,6 @@ def _unmount(place: Place, target: str) -> None:
     with _seen(place.root, target) as (top, folder):
         if mounts.mount_id(top) == mounts.mount_id(folder):
             return
-        mounts.unmount(top, place.pid)
+        parent, _, name = target.rpartition("/")
+        with opened(path_of(folder), parent or ".", follow=False) as at:
+            mounts.unmount(at, name, place.pid)

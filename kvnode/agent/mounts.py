@@ -12,6 +12,7 @@ import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _OPEN_TREE_CLONE, _AT_EMPTY_PATH = 1, 0x1000
@@ -19,7 +20,7 @@ _FROM_EMPTY, _TO_EMPTY = 0x04, 0x40
 _READ_ONLY, _NO_SUID, _NO_DEV, _NO_EXEC = 0x01, 0x02, 0x04, 0x08
 _ATTRIBUTES = struct.Struct("=QQQQ")
 _CLONE_FS, _CLONE_NEWNS = 0x200, 0x20000
-_DETACH = 2
+_DETACH, _NO_FOLLOW = 2, 8
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -30,13 +31,18 @@ def bind(source: int, source_pid: int, target: int, target_pid: int) -> None:
     """
 
     def body() -> None:
-        _enter(source_pid)
+        # Both are opened first: in a container's own /proc the other's process is not to be seen.
+        with _namespace(source_pid) as there, _namespace(target_pid) as here:
+            move(there.fileno(), here.fileno())
+
+    def move(there: int, here: int) -> None:
+        _enter(there)
         tree = _call("open_tree", _OPEN_TREE, source, b"", _OPEN_TREE_CLONE | _AT_EMPTY_PATH | os.O_CLOEXEC)
         try:
             wanted = _ATTRIBUTES.pack(_READ_ONLY | _NO_SUID | _NO_DEV | _NO_EXEC, 0, 0, 0)
             buffer = ctypes.create_string_buffer(wanted)
             _call("mount_setattr", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, buffer, _ATTRIBUTES.size)
-            _enter(target_pid)
+            _enter(here)
             _call("move_mount", _MOVE_MOUNT, tree, b"", target, b"", _FROM_EMPTY | _TO_EMPTY)
         finally:
             os.close(tree)
@@ -44,12 +50,15 @@ def bind(source: int, source_pid: int, target: int, target_pid: int) -> None:
     _apart(body)
 
 
-def unmount(target: int, target_pid: int) -> None:
-    """Take the mount away whose top the open file ``target`` is; raises OSError."""
+def unmount(folder: int, name: str, target_pid: int) -> None:
+    """Take away the mount that is on top of ``name`` in the open ``folder``; raises OSError."""
 
     def body() -> None:
-        _enter(target_pid)
-        if _LIBC.umount2(os.fsencode(f"/proc/self/fd/{target}"), _DETACH) < 0:
+        with _namespace(target_pid) as here:
+            _enter(here.fileno())
+        # By no path of /proc, which is the container's own now.
+        os.fchdir(folder)
+        if _LIBC.umount2(os.fsencode(name), _DETACH | _NO_FOLLOW) < 0:
             raise _last("umount")
 
     _apart(body)
@@ -63,10 +72,13 @@ def mount_id(descriptor: int) -> int:
     raise OSError("fdinfo names no mount")
 
 
-def _enter(pid: int) -> None:
-    with open(f"/proc/{pid}/ns/mnt", "rb") as namespace:  # noqa: PTH123  (a descriptor is all that is wanted)
-        if _LIBC.setns(namespace.fileno(), _CLONE_NEWNS) < 0:
-            raise _last("setns")
+def _namespace(pid: int) -> BinaryIO:
+    return open(f"/proc/{pid}/ns/mnt", "rb")  # noqa: PTH123  (a descriptor is all that is wanted)
+
+
+def _enter(namespace: int) -> None:
+    if _LIBC.setns(namespace, _CLONE_NEWNS) < 0:
+        raise _last("setns")
 
 
 def _leave() -> None:
