@@ -1,4 +1,4 @@
-"""A process in a mount namespace and a root of its own that listens at a socket, as a container's would."""
+"""A process in a root and in mount and PID namespaces of its own that listens at a socket, as a container's does."""
 
 from __future__ import annotations
 
@@ -11,13 +11,26 @@ from pathlib import Path
 
 _PROGRAM = """
 import ctypes, os, signal, socket, sys
-root, path = sys.argv[1:]
+NEW_MOUNTS, NEW_PIDS = 0x20000, 0x20000000
+BIND, MOVE, PRIVATE, ALL_BELOW = 0x1000, 0x2000, 0x40000, 0x4000
 libc = ctypes.CDLL(None, use_errno=True)
+def done(answer):
+    assert answer == 0, os.strerror(ctypes.get_errno())
+root, path = sys.argv[1:]
 listening = socket.socket(socket.AF_UNIX)
 listening.bind(path)
-assert libc.unshare(0x20000) == 0, os.strerror(ctypes.get_errno())
-assert libc.mount(b"none", b"/", None, 0x4000 | 0x40000, None) == 0, os.strerror(ctypes.get_errno())
-os.chroot(root)
+done(libc.unshare(NEW_MOUNTS | NEW_PIDS))
+if inner := os.fork():
+    print(inner, flush=True)
+    os.waitpid(inner, 0)
+    os._exit(0)
+libc.prctl(1, signal.SIGKILL)  # goes with its parent
+done(libc.mount(b"none", b"/", None, ALL_BELOW | PRIVATE, None))
+done(libc.mount(root.encode(), root.encode(), None, BIND, None))
+done(libc.mount(b"proc", f"{root}/proc".encode(), b"proc", 0, None))
+os.chdir(root)
+done(libc.mount(b".", b"/", None, MOVE, None))
+os.chroot(".")
 os.chdir("/")
 listening.listen()
 print("ready", flush=True)
@@ -37,15 +50,16 @@ class Container:
 @contextmanager
 def container(root: Path, socket: Path) -> Iterator[Container]:
     """Start one and end it; needs root."""
-    root.mkdir(parents=True, exist_ok=True)
+    (root / "proc").mkdir(parents=True, exist_ok=True)
     socket.parent.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, str(root), str(socket)], stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
+        pid = int(process.stdout.readline())
         assert process.stdout.readline() == "ready\n"
-        yield Container(process.pid, Path(f"/proc/{process.pid}/root"))
+        yield Container(pid, Path(f"/proc/{pid}/root"))
     finally:
         process.kill()
         process.communicate()
