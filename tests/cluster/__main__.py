@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.cluster import binaries, cluster, host
-from tests.cluster.deploy import deploy_agent, load_images
+from tests.cluster.deploy import deploy_agent, deploy_all, load_images
 from tests.cluster.errors import ClusterError
 
 DEFAULT = "main"
@@ -52,8 +52,11 @@ def _parser() -> argparse.ArgumentParser:
     load.add_argument("archives", nargs="+", type=Path)
     images = verb("images", "Build the project's images and import them into every node")
     images.add_argument("name", nargs="?", default=DEFAULT)
-    agent = verb("deploy", "The same, then deploy/namespace.yaml and deploy/agent")
-    agent.add_argument("name", nargs="?", default=DEFAULT)
+    deployment = verb("deploy", "The same, then all of deploy/, with emulated guests")
+    deployment.add_argument("name", nargs="?", default=DEFAULT)
+    deployment.add_argument(
+        "--only-agent", action="store_true", help="deploy/namespace.yaml and deploy/agent alone"
+    )
     enter = verb("exec", "Run a command inside a node")
     enter.add_argument("name")
     enter.add_argument("node")
@@ -97,8 +100,9 @@ def _run(args: argparse.Namespace, say: binaries.Say) -> int:
             load_images(cluster.find(args.name), say)
         case "deploy":
             load_images(cluster.find(args.name), say)
-            deploy_agent(cluster.find(args.name), say)
-            say("an agent is ready on every node")
+            deploy = deploy_agent if args.only_agent else deploy_all
+            deploy(cluster.find(args.name), say)
+            say("all is ready")
         case "exec":
             command = args.command[1:] if args.command[:1] == ["--"] else args.command
             entered = cluster.find(args.name).node_command(args.node, command or ["bash"])

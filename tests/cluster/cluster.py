@@ -134,6 +134,13 @@ class Cluster:
         """Kill a node as a power cut would."""
         os.kill(self.node_pid(node), signal.SIGKILL)
 
+    def keep(self) -> None:
+        """Let it outlive this process, which brought it up; one that was found does already."""
+        if self._keeper is not None:
+            assert self._keeper.stdin is not None
+            self._keeper.stdin.write("keep\n")
+            self._keeper.stdin.flush()
+
     def down(self) -> None:
         """Take the cluster away; nothing to do is no error."""
         pid = self.keeper_pid()
@@ -183,9 +190,7 @@ def up(
         if crds:
             apply_crds(cluster.api)
         if keep:
-            assert keeper.stdin is not None
-            keeper.stdin.write("keep\n")
-            keeper.stdin.flush()
+            cluster.keep()
     except BaseException:
         cluster.down()
         raise
