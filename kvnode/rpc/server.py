@@ -13,6 +13,9 @@ from kvnode.rpc.runtime import grpc
 
 #: Read and write for owner and group: root's and the launcher user's.
 SOCKET_MODE = 0o660
+#: Calls that may wait to be begun with. gRPC itself cancels some of those beyond a thousand, without a word.
+MOST_WAITING = 20_000
+_WAITING_OPTIONS = ("grpc.server.max_pending_requests", "grpc.server.max_pending_requests_hard_limit")
 
 
 class Server:
@@ -44,7 +47,8 @@ class Server:
         # Made beside its place and moved there with its rights set, so that nobody connects before they are.
         made = self.socket.with_name(f".{self.socket.name}")
         target = target_of(made)
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)], maximum_concurrent_rpcs=self._at_once)
+        options = [("grpc.so_reuseport", 0), *((name, MOST_WAITING) for name in _WAITING_OPTIONS)]
+        server = grpc.aio.server(options=options, maximum_concurrent_rpcs=self._at_once)
         server.add_generic_rpc_handlers(self._handlers)
         made.unlink(missing_ok=True)
         try:

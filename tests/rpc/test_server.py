@@ -9,8 +9,8 @@ import grpc.aio
 import pytest
 
 from kvnode.rpc.client import target_of
-from kvnode.rpc.cmd import CmdClient, bind_cmd
-from kvnode.rpc.cmd_v1_pb2 import Response
+from kvnode.rpc.cmd import CMD, CmdClient, bind_cmd
+from kvnode.rpc.cmd_v1_pb2 import EmptyRequest, Response
 from kvnode.rpc.errors import RpcError
 from kvnode.rpc.server import Server
 from tests.rpc.helpers import run, serving
@@ -121,6 +121,20 @@ def test_a_thousand_pings(tmp_path):
             client = await CmdClient.open(socket)
             for _ in range(20):
                 await asyncio.gather(*(client.ping() for _ in range(50)))
+            await client.close()
+
+    run(body())
+
+
+def test_thousands_of_pings_at_once_are_each_answered(tmp_path):
+    socket = tmp_path / "s"
+
+    async def body():
+        async with serving(socket, *PING):
+            client = await CmdClient.open(socket)
+            calls = (client.channel.call(CMD, "Ping", EmptyRequest(), Response, 120) for _ in range(5000))
+            answers = await asyncio.gather(*calls)
+            assert all(answer.success for answer in answers)
             await client.close()
 
     run(body())
