@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -88,3 +89,29 @@ def test_a_start_that_was_lost_is_undone_and_made_again(
 def test_a_guest_that_runs_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     did = bring_up(monkeypatch, tmp_path, qemu=os.getpid())
     assert did == ["connect", "define", "start", "connect"]
+
+
+CRASH = DomainState(False, True, "QEMU was killed or crashed")
+END = DomainState(False, False, "the guest shut down")
+
+
+@pytest.mark.parametrize(
+    ("end", "panicked", "out_of_memory", "outcome"),
+    [
+        (CRASH, False, True, ("Failed", "OutOfMemory", "QEMU was killed: out of memory")),
+        (CRASH, False, False, ("Failed", "QemuDied", "QEMU was killed or crashed")),
+        (CRASH, True, True, ("Failed", "GuestPanicked", "the guest panicked")),
+        (END, False, True, ("Succeeded", "GuestShutdown", "the guest shut down by itself")),
+    ],
+)
+def test_how_a_guest_ended(
+    tmp_path: Path, end: DomainState, panicked: bool, out_of_memory: bool, outcome: tuple[str, str, str]
+) -> None:
+    status = Status(tmp_path / "status.json", uid="", created="", domain="ns_vm")
+    launcher = Launcher(cast("Any", SimpleNamespace()), status)
+    launcher._oom = cast("Any", SimpleNamespace(killed=lambda: out_of_memory))
+    follower = SimpleNamespace(panicked=panicked, destroyed="", stopping=False)
+    assert launcher._conclude(cast("Any", follower), end) == (0 if outcome[0] == "Succeeded" else 1)
+    told = json.loads((tmp_path / "status.json").read_text())
+    assert (told["phase"], told["reason"]) == outcome[:2]
+    assert told["message"].startswith(outcome[2])
