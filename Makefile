@@ -81,22 +81,27 @@ demo: setup ## Boot examples/vmi-demo.yaml to its "up" message, report its memor
 # --- a real Kubernetes --------------------------------------------------------------------------------
 
 NODES ?= 2
+CLUSTER ?= main
+
+.PHONY: demo-cluster
+demo-cluster: $(VENV_STAMP) ## Bring up a Kubernetes of two nodes with kvnode in it, run a VM there, take all away (root or sudo; KEEP=1 leaves it)
+	@$(ROOT) $(BIN)/python -m tools.democluster $(if $(filter-out 0,$(KEEP)),--keep)
 
 .PHONY: cluster
-cluster: $(VENV_STAMP) ## Bring up a real Kubernetes on this machine (root or sudo; built the first time; NODES=0 is the control plane alone)
-	@$(ROOT) $(BIN)/python -m tests.cluster up --if-absent --nodes $(NODES)
+cluster: $(VENV_STAMP) ## Bring up a real Kubernetes on this machine (root or sudo; built the first time; NODES=0: the control plane alone; CLUSTER=name)
+	@$(ROOT) $(BIN)/python -m tests.cluster up $(CLUSTER) --if-absent --nodes $(NODES)
 
 .PHONY: cluster-down
 cluster-down: $(VENV_STAMP) ## Take it away without a trace
-	@$(ROOT) $(BIN)/python -m tests.cluster down --if-present
+	@$(ROOT) $(BIN)/python -m tests.cluster down $(CLUSTER) --if-present
 
 .PHONY: images
 images: packages ## Build the container images of launcher, agent, controller, webhook and demo guest (root or sudo; ARGS=... are the tool's)
 	@$(ROOT) $(PYTHON) -m tools.images $(ARGS)
 
 .PHONY: cluster-deploy
-cluster-deploy: cluster ## Import the images into the cluster's nodes and run the agent on each
-	@$(ROOT) $(BIN)/python -m tests.cluster deploy
+cluster-deploy: cluster ## Import the images into the cluster's nodes and run webhooks, controllers and agents there
+	@$(ROOT) $(BIN)/python -m tests.cluster deploy $(CLUSTER)
 
 # --- check --------------------------------------------------------------------------------------------
 

@@ -20,6 +20,11 @@ NAMESPACE = "kvnode"
 AGENT = "daemonset/kvnode-agent"
 CONTROLLER = "deployment/kvnode-controller"
 WEBHOOK = "deployment/kvnode-webhook"
+#: What a ready agent's node has a moment later: without it a VM is unschedulable at first.
+_TAKES_VMS = {
+    r".metadata.labels.kubevirt\.io/schedulable": "true",
+    r".status.allocatable.devices\.kubevirt\.io/tun": "1k",
+}
 CALL_SECONDS, ROLLOUT_SECONDS = 120, 300
 
 
@@ -126,3 +131,7 @@ def deploy_all(cluster: Cluster, say: Say, *, emulate: bool = True) -> None:
     for one in deployed:
         say(f"waiting for the {one.rpartition('-')[2]}s")
         call.roll_out(one)
+    say("waiting for nodes that take VMs")
+    for path, value in _TAKES_VMS.items():
+        wanted = f"--for=jsonpath={{{path}}}={value}"
+        call("wait", "node", "--all", wanted, f"--timeout={CALL_SECONDS - 5}s")
