@@ -180,26 +180,38 @@ class RecordedProgresses:
 
     cache: Cache
     _known: dict[str, Progress] = field(default_factory=dict)
+    _unwritten: set[str] = field(default_factory=set)
+    """Networks that are set up, of which the files do not say so yet."""
 
     def get(self, network: str) -> Progress:
-        """Look it up, in the file the first time."""
+        """Look it up, in the file the first time; one that could not be written before is written first."""
+        if network in self._unwritten:
+            self.put(network, Progress.FINISHED)
         if network not in self._known:
             found = self.cache.read(network)
             self._known[network] = Progress.PENDING if found is None else found.progress
         return self._known[network]
 
     def put(self, network: str, progress: Progress) -> None:
-        """Write it into the file."""
+        """Write it into the file. That a network is finished is remembered also when it cannot be written."""
+        if progress is Progress.FINISHED:
+            self._unwritten.add(network)
         found = self.cache.read(network) or PodInterface()
         self.cache.write(network, replace(found, progress=progress))
         self._known[network] = progress
+        self._unwritten.discard(network)
 
     def drop(self, network: str) -> None:
-        """Forget it; a file that is still there says so too."""
+        """Forget it; a file that is still there says so too, or goes where that cannot be written."""
         self._known.pop(network, None)
+        self._unwritten.discard(network)
         found = self.cache.read(network)
-        if found is not None:
+        if found is None or found.progress is Progress.PENDING:
+            return
+        try:
             self.cache.write(network, replace(found, progress=Progress.PENDING))
+        except NetError:
+            self.cache.remove(network)
 
 
 def _plain(name: str) -> str:

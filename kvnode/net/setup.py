@@ -33,7 +33,8 @@ def setup(request: Request, cache: Cache, progresses: Progresses, namespace: Nam
     """Set up the networks that are not yet, and take down those that are to be unplugged.
 
     Does nothing when there is nothing to do. Raises NetError when it may be tried again, CriticalNetError when
-    not; what was changed until then is changed back.
+    not; what was changed until then is changed back. What is set up and cannot be recorded stays, and is not
+    done again: the record is what is tried again.
     """
     pending: list[Mapping[str, Any]] = []
     begun: list[Mapping[str, Any]] = []
@@ -58,11 +59,7 @@ def setup(request: Request, cache: Cache, progresses: Progresses, namespace: Nam
         return
     started = [str(network["name"]) for network in pending]
     namespace.run(lambda driver: _run(request, cache, progresses, driver, started))
-    try:
-        for name in started:
-            progresses.put(name, Progress.FINISHED)
-    except NetError as error:
-        raise CriticalNetError(str(error)) from error
+    _finish(progresses, started)
     for name in unplugged:
         _forget(request, cache, progresses, name)
 
@@ -71,12 +68,33 @@ def _run(request: Request, cache: Cache, progresses: Progresses, driver: Driver,
     status = driver.read()
     logger.debug("network of the pod of %s: %s", request.uid, status)
     discover(request, status, cache)
-    for name in started:
-        progresses.put(name, Progress.STARTED)
+    _begin(progresses, started)
     try:
         _configure(request, status, driver)
     except NetError as error:
         raise CriticalNetError(str(error)) from error
+
+
+def _begin(progresses: Progresses, started: list[str]) -> None:
+    """Remember that they are started, or of none: nothing is changed yet, and it may be tried again."""
+    try:
+        for name in started:
+            progresses.put(name, Progress.STARTED)
+    except NetError:
+        for name in started:
+            progresses.drop(name)
+        raise
+
+
+def _finish(progresses: Progresses, started: list[str]) -> None:
+    failures = []
+    for name in started:
+        try:
+            progresses.put(name, Progress.FINISHED)
+        except NetError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def _configure(request: Request, status: Status, driver: Driver) -> None:

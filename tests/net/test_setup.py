@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -63,6 +65,63 @@ def test_a_failure_is_undone_and_final(cache: Cache, failing: str, left: set[str
         setup(_request(), cache, RecordedProgresses(cache), kernel)
     assert {link.name for link in kernel.links.values()} == left
     assert RecordedProgresses(cache).get("default") is Progress.STARTED
+
+
+class Disk:
+    """Takes so many more writes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room = 1000
+        write = inroot.write
+
+        def written(*arguments: Any, **more: Any) -> None:
+            self.room -= 1
+            if self.room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write(*arguments, **more)
+
+        monkeypatch.setattr(inroot, "write", written)
+
+
+WRITES = 6
+"""Of a set-up of two networks: their interfaces, that they are begun, and that they are finished."""
+
+
+@pytest.mark.parametrize("room", range(WRITES))
+@pytest.mark.parametrize("new_agent", [False, True])
+def test_a_full_disk_is_waited_for(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, room: int, new_agent: bool
+) -> None:
+    """Whichever record there is no room for; nothing is set up twice."""
+    kernel = _kernel()
+    kernel.add_pod_link(
+        {"name": "net1", "mac": "0a:58:00:00:00:02", "mtu": 1500, "addresses": [], "routes": []}
+    )
+    networks = [{"name": "default", "pod": {}}, {"name": "a", "multus": {"networkName": "a"}}]
+    statuses = [{"name": "a", "podInterfaceName": "net1"}]
+    request = Request(
+        "uid",
+        networks,
+        [MASQUERADE, {"name": "a", "bridge": {}}],
+        42,
+        pod_ip="10.0.0.1",
+        statuses=statuses,
+    )
+    disk, progresses = Disk(monkeypatch), RecordedProgresses(cache)
+    disk.room = room
+    for _ in range(2):
+        with pytest.raises(NetError, match="No space left") as caught:
+            setup(request, cache, progresses, kernel)
+        assert not isinstance(caught.value, CriticalNetError)
+        disk.room = 0
+    disk.room = 1000
+    is_set_up = bool(kernel.ops)
+    if new_agent and not is_set_up:
+        progresses = RecordedProgresses(cache)
+    setup(request, cache, progresses, kernel)
+    assert sum(op.startswith("tap-create") for op in kernel.ops) == len(networks)
+    states = [found and found.progress for found in map(cache.read, ("default", "a"))]
+    assert states == [Progress.FINISHED, Progress.FINISHED]
 
 
 def test_which_address_comes_first_must_be_known(cache: Cache) -> None:
