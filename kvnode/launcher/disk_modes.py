@@ -53,7 +53,7 @@ def set_disk_modes(xml: str, supports: DirectIo = supports_direct_io) -> str:
     """
     domain = ET.fromstring(xml)  # noqa: S314 - written by the converter
     for disk in domain.iterfind("devices/disk"):
-        driver, path = disk.find("driver"), _path(disk)
+        driver, path = disk.find("driver"), data_path(disk)
         if driver is None or not path:
             continue
         _set_cache(disk, driver, path, supports)
@@ -76,7 +76,7 @@ def _set_cache(disk: ET.Element, driver: ET.Element, path: str, supports: Direct
     driver.set("cache", "none" if direct else "writethrough")
 
 
-def _path(disk: ET.Element) -> str:
+def data_path(disk: ET.Element) -> str:
     """The file or device that holds the data: under an overlay for changed blocks, the one below it."""
     source = disk.find("source")
     if source is None:

@@ -14,7 +14,7 @@ import libvirt
 from kvnode.converter import convert
 from kvnode.launcher.context import ContextBuilder
 from kvnode.launcher.log import logger
-from kvnode.launcher.manager import disks, growth, hardware, image_volumes, interfaces, ports
+from kvnode.launcher.manager import block_sizes, disks, growth, hardware, image_volumes, interfaces, ports
 from kvnode.launcher.manager.errors import ManagerError, NotSupportedError
 from kvnode.launcher.manager.host import Host
 from kvnode.launcher.manager.instance import Instance
@@ -43,7 +43,7 @@ class Synchronizer:
         self._steps = steps
         self._network = network
         self._contexts = ContextBuilder(host.options)
-        self._last: tuple[bytes, ET.Element] | None = None
+        self._last: tuple[tuple[bytes, Sequence[str]], ET.Element] | None = None
         self._version: tuple[object, int] | None = None
         self.start_lost = False
         """A start was lost with its daemon: the guest is to be started although its VMI may be Running already."""
@@ -77,15 +77,21 @@ class Synchronizer:
         """
         if self._host.options.image_volume:
             image_volumes.link_image_volumes(vmi)
-        converted = convert(vmi.json, self._contexts.build(vmi, options))
-        if self._last is None or self._last[0] != converted:
-            self._last = converted, self._adapted(converted)
+        matched = block_sizes.matched(vmi)
+        asked = block_sizes.without_wish(vmi) if matched else vmi.json
+        converted = convert(asked, self._contexts.build(vmi, options))
+        if self._last is None or self._last[0] != (converted, matched):
+            self._last = (converted, matched), self._adapted(converted, matched)
         return self._last[1]
 
-    def _adapted(self, converted: bytes) -> ET.Element:
+    def _adapted(self, converted: bytes, matched: Sequence[str]) -> ET.Element:
         version, xml = self._libvirt_version(), converted
-        if version < hardware.NO_CELL_SINCE:
+        if matched:
             domain = parse(converted)
+            block_sizes.fill_in(domain, matched)
+            xml = text(domain).encode()
+        if version < hardware.NO_CELL_SINCE:
+            domain = parse(xml)
             if hardware.add_cell(domain):
                 xml = text(domain).encode()
         return parse(adapt(xml, version, standalone=self._host.options.standalone).xml)
