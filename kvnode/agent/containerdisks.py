@@ -170,7 +170,7 @@ class ContainerDisks:
                 if mounts.mount_id(now) != mounts.mount_id(folder):
                     return
             with self._source(image, holder) as source:
-                mounts.bind(source, holder.pid, target, place.pid)
+                mounts.bind(source, holder.proc, target, place.proc)
 
     @contextlib.contextmanager
     def _source(self, image: Image, holder: Peer, flags: int = os.O_PATH) -> Iterator[int]:
@@ -238,4 +238,4 @@ def _unmount(place: Place, target: str) -> None:
             return
         parent, _, name = target.rpartition("/")
         with opened(path_of(folder), parent or ".", follow=False) as at:
-            mounts.unmount(at, name, place.pid)
+            mounts.unmount(at, name, place.proc)

@@ -1,7 +1,8 @@
 """Records of launchers on disk, so that an agent that starts knows whom to ask.
 
 One JSON file for each VMI, named by its UID (``pkg/virt-handler/cache/cache.go:77-226``). A record is written before
-anything is started for a VMI, and goes last.
+anything is started for a VMI, and goes last. Beside what the reference has in it, which agents of both read, it names
+the process below which the VM's QEMU is found when the launcher's files are gone.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from kvnode.agent.cleanup import clean_up
 from kvnode.agent.errors import AgentError
 from kvnode.agent.parts import Parts
+from kvnode.agent.processes import Household
 from kvnode.agent.vmi import is_owned_by, reference, uid_of
 
 logger = logging.getLogger(__name__)
@@ -25,6 +28,7 @@ logger = logging.getLogger(__name__)
 Answers = Callable[[str], Awaitable[bool]]
 """Whether a launcher answers at a socket."""
 
+_PROCESS = "process"
 _UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]*")
 
 
@@ -51,12 +55,16 @@ class GhostRecords:
         """Read the records in ``directory``; files that are no records are told of and left alone."""
         self._directory = directory
         self._records: dict[str, Ghost] = {}
+        self._households: dict[str, Household] = {}
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in sorted(directory.iterdir()):
             if path.name.startswith("."):
                 path.unlink(missing_ok=True)  # left by a write that was cut off
-            elif (ghost := _read(path)) is not None:
+            elif (found := _read(path)) is not None:
+                ghost, household = found
                 self._records[ghost.key] = ghost
+                if household is not None:
+                    self._households[ghost.uid] = household
 
     def __iter__(self) -> Iterator[Ghost]:
         return iter(list(self._records.values()))
@@ -66,13 +74,18 @@ class GhostRecords:
         ghost = self._records.get(key)
         return ghost.uid if ghost else ""
 
-    async def add(self, ghost: Ghost, answers: Answers) -> None:
-        """Record a launcher.
+    def household(self, uid: str) -> Household | None:
+        """The processes of a VMI's launcher; None when they were never seen."""
+        return self._households.get(uid)
 
-        Another record of the same name is replaced when nobody answers at its socket any more.
+    async def add(self, ghost: Ghost, answers: Answers, household: Household | None = None) -> None:
+        """Record a launcher, and its processes where they are known.
+
+        Another record of the same name is replaced when nobody answers at its socket any more and its QEMU has ended.
 
         Raises:
-            AgentError: the record lacks a part, the launcher of an older VMI still answers, or there is no room.
+            AgentError: the record lacks a part, the launcher of an older VMI still answers or its QEMU lives, or there
+                is no room.
         """
         for part, value in (("namespace", ghost.namespace), ("name", ghost.name), ("socket", ghost.socket)):
             if not value:
@@ -80,18 +93,26 @@ class GhostRecords:
         if not _UID.fullmatch(ghost.uid):
             raise AgentError(f"record of the launcher of {ghost.key}: uid must be a UID, not {ghost.uid!r}")
         known = self._records.get(ghost.key)
-        if known == ghost:
+        household = household or self._households.get(ghost.uid)
+        if known == ghost and household == self._households.get(ghost.uid):
             return
-        if known is not None:
+        if known is not None and known != ghost:
             if await answers(known.socket):
                 raise AgentError(
                     f"{ghost.key}: the launcher of an older VM of that name ({known.uid}) still answers "
                     f"at {known.socket}"
                 )
+            left = self._households.get(known.uid)
+            if known.uid != ghost.uid and left is not None and left.has_qemu():
+                raise AgentError(
+                    f"{ghost.key}: QEMU of an older VM of that name ({known.uid}) still runs on this node"
+                )
             logger.info("%s: nobody answers at %s any more: its record goes", known.key, known.socket)
             self.delete(known.key)
-        self._write(ghost)
+        self._write(ghost, household)
         self._records[ghost.key] = ghost
+        if household is not None:
+            self._households[ghost.uid] = household
 
     def delete(self, key: str) -> None:
         """Drop the record of a name, if there is one; raises AgentError when the file cannot be removed."""
@@ -104,13 +125,20 @@ class GhostRecords:
         except OSError as error:
             raise AgentError(f"{path}: the record cannot be removed: {error.strerror}") from error
         del self._records[key]
+        self._households.pop(known.uid, None)
 
-    def _write(self, ghost: Ghost) -> None:
+    def _write(self, ghost: Ghost, household: Household | None) -> None:
         path = self._directory / ghost.uid
         temporary = self._directory / f".{ghost.uid}"
-        text = orjson.dumps(
-            {"name": ghost.name, "namespace": ghost.namespace, "socketFile": ghost.socket, "uid": ghost.uid}
-        )
+        data: dict[str, Any] = {
+            "name": ghost.name,
+            "namespace": ghost.namespace,
+            "socketFile": ghost.socket,
+            "uid": ghost.uid,
+        }
+        if household is not None:
+            data[_PROCESS] = {"pid": household.monitor, "started": household.started}
+        text = orjson.dumps(data)
         try:
             with temporary.open("wb") as file:
                 file.write(text)
@@ -124,17 +152,28 @@ class GhostRecords:
             ) from error
 
 
-def _read(path: Path) -> Ghost | None:
+def _read(path: Path) -> tuple[Ghost, Household | None] | None:
     try:
         found = orjson.loads(path.read_bytes())
         ghost = Ghost(found["namespace"], found["name"], found["uid"], found["socketFile"])
+        household = _household(found.get(_PROCESS))
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         logger.warning("%s: is no record of a launcher: %s", path, error)
         return None
     parts = (ghost.namespace, ghost.name, ghost.uid, ghost.socket)
     if all(isinstance(part, str) and part for part in parts) and ghost.uid == path.name:
-        return ghost
+        return ghost, household
     logger.warning("%s: is no record of a launcher: a part is missing, or it is of another UID", path)
+    return None
+
+
+def _household(found: object) -> Household | None:
+    """The processes, as a record has them; None in one that an agent wrote who did not know them."""
+    if not isinstance(found, dict):
+        return None
+    pid, started = found.get("pid"), found.get("started")
+    if type(pid) is int and type(started) is int and pid > 1 and started >= 0:
+        return Household(pid, started)
     return None
 
 

@@ -49,8 +49,15 @@ class Connection:
 
     @property
     def pid(self) -> int:
-        """PID of the launcher."""
+        """PID of the launcher; raises AgentError when it has ended, and the number may be another's."""
+        if not self.peer.held.lives():
+            raise AgentError(f"{self.ghost.key}: the launcher (PID {self.peer.pid}) has ended")
         return self.peer.pid
+
+    @property
+    def proc(self) -> Path:
+        """Its folder in /proc, good as long as this object is kept."""
+        return self.peer.proc
 
     async def sync(self, vmi: Vmi, preallocated: Sequence[str]) -> None:
         """SyncVirtualMachine."""
@@ -171,6 +178,7 @@ class NodeLaunchers:
             await self._ghosts.add(ghost, answers)
             try:
                 found = await self._dial(ghost)
+                await self._note(found)
             except FAILURES:
                 if is_new:
                     self._ghosts.delete(ghost.key)
@@ -203,6 +211,18 @@ class NodeLaunchers:
         self._states.forget(vmi)
         if self._ghosts.last_known_uid(key_of(vmi)) == uid:
             self._ghosts.delete(key_of(vmi))
+
+    async def _note(self, found: Connection) -> None:
+        """Record the launcher's processes too. Without them it can be spoken to all the same."""
+        try:
+            await self._ghosts.add(found.ghost, answers, found.household)
+        except AgentError as error:
+            logger.warning("%s", error)
+
+    def household(self, uid: str) -> Household | None:
+        """The processes of a VMI's launcher, as they were last seen, if they were by this agent or one before it."""
+        known = self.known(uid)
+        return known.household if known is not None else self._ghosts.household(uid)
 
     async def _dial(self, ghost: Ghost) -> Connection:
         async with contextlib.AsyncExitStack() as undo:

@@ -163,7 +163,7 @@ class Agent:
             queue=self.queue,
             disks=ContainerDisks(self.settings.pods, self.launchers.client, self.config, clock_of_day),
             hotplug=NoHotplug(),
-            network=PodNetwork(PodNetworks(self.settings.private), self._launcher_pid, self.config),
+            network=PodNetwork(PodNetworks(self.settings.private), self.launchers.client, self.config),
             runtime=NodeRuntime(
                 self.launchers.client,
                 self.config,
@@ -271,8 +271,5 @@ class Agent:
         return virtual_machine_options(vmi, self.parts.config, self.node.topology, preallocated)
 
     def _has_qemu(self, vmi: Vmi) -> bool:
-        known = self.launchers.known(uid_of(vmi))
-        return known is not None and known.household.has_qemu()
-
-    async def _launcher_pid(self, vmi: Vmi) -> int:
-        return (await self.launchers.client(vmi)).pid
+        household = self.launchers.household(uid_of(vmi))
+        return household is not None and household.has_qemu()

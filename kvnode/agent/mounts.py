@@ -24,15 +24,17 @@ _DETACH, _NO_FOLLOW = 2, 8
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def bind(source: int, source_pid: int, target: int, target_pid: int) -> None:
+def bind(source: int, holder: Path, target: int, launcher: Path) -> None:
     """Mount the open file ``source`` read-only over ``target``; each is of the namespace of its process.
+
+    Processes are named by their folders in /proc.
 
     Raises OSError.
     """
 
     def body() -> None:
         # Both are opened first: in a container's own /proc the other's process is not to be seen.
-        with _namespace(source_pid) as there, _namespace(target_pid) as here:
+        with _namespace(holder) as there, _namespace(launcher) as here:
             move(there.fileno(), here.fileno())
 
     def move(there: int, here: int) -> None:
@@ -50,11 +52,11 @@ def bind(source: int, source_pid: int, target: int, target_pid: int) -> None:
     _apart(body)
 
 
-def unmount(folder: int, name: str, target_pid: int) -> None:
+def unmount(folder: int, name: str, launcher: Path) -> None:
     """Take away the mount that is on top of ``name`` in the open ``folder``; raises OSError."""
 
     def body() -> None:
-        with _namespace(target_pid) as here:
+        with _namespace(launcher) as here:
             _enter(here.fileno())
         # By no path of /proc, which is the container's own now.
         os.fchdir(folder)
@@ -72,8 +74,8 @@ def mount_id(descriptor: int) -> int:
     raise OSError("fdinfo names no mount")
 
 
-def _namespace(pid: int) -> BinaryIO:
-    return open(f"/proc/{pid}/ns/mnt", "rb")  # noqa: PTH123  (a descriptor is all that is wanted)
+def _namespace(process: Path) -> BinaryIO:
+    return open(process / "ns/mnt", "rb")  # noqa: PTH123  (a descriptor is all that is wanted)
 
 
 def _enter(namespace: int) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvnode.agent.errors import AgentError
+from kvnode.agent.processes import Held
 
 CONNECT_SECONDS = 2.0
 _SO_PEERPIDFD = 77
@@ -33,11 +34,17 @@ class Peer:
     pid: int
     uid: int
     gid: int
+    held: Held
+
+    @property
+    def proc(self) -> Path:
+        """Its folder in /proc, good as long as this object is kept."""
+        return self.held.path
 
     @property
     def root(self) -> Path:
-        """Its root file system."""
-        return Path(f"/proc/{self.pid}/root")
+        """Its root file system, likewise."""
+        return self.proc / "root"
 
 
 async def greet(paths: Iterable[Path], timeout: float = CONNECT_SECONDS) -> list[bool]:
@@ -105,18 +112,30 @@ async def peer_of(path: Path, timeout: float = CONNECT_SECONDS, *, shown: Path |
             async with asyncio.timeout(timeout):
                 await loop.sock_connect(connection, str(path))
             raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            lives = _lives(connection)
         except (OSError, TimeoutError) as error:
             reason = getattr(error, "strerror", None) or f"no answer within {timeout:g} s"
             raise AgentError(f"{shown or path}: nobody listens: {reason}") from error
-    peer = Peer(*_CREDENTIALS.unpack(raw))
-    if peer.pid <= 0:
-        raise AgentError(
-            f"{shown or path}: who listens is not in sight: the agent must see the host's processes (hostPID)"
-        )
-    if not lives:
-        raise AgentError(f"{shown or path}: the process that began to listen (PID {peer.pid}) has ended")
-    return peer
+        pid, uid, gid = _CREDENTIALS.unpack(raw)
+        if pid <= 0:
+            raise AgentError(
+                f"{shown or path}: who listens is not in sight: the agent must see the host's processes (hostPID)"
+            )
+        held = _hold(pid, connection)
+    if held is None:
+        raise AgentError(f"{shown or path}: the process that began to listen (PID {pid}) has ended")
+    return Peer(pid, uid, gid, held)
+
+
+def _hold(pid: int, connection: socket.socket) -> Held | None:
+    """Hold the process; None when it has ended.
+
+    It is held before it is asked whether it lives: what is held is then of that process and no later one.
+    """
+    try:
+        held = Held(pid)
+        return held if _lives(connection) else None
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def _lives(connection: socket.socket) -> bool:

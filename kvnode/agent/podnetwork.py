@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from kvnode.agent.errors import AgentError, CriticalNetworkError
 from kvnode.agent.vmi import Vmi, key_of, uid_of
@@ -16,25 +17,39 @@ from kvnode.spec.config import ClusterConfig
 logger = logging.getLogger(__name__)
 
 
+class Launcher(Protocol):
+    """A process."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    @property
+    def proc(self) -> Path:
+        """Its folder in /proc, good as long as this object is kept."""
+
+
 class PodNetwork:
     """The networks of this node's VMIs."""
 
     def __init__(
         self,
         networks: PodNetworks,
-        launcher_pid: Callable[[Vmi], Awaitable[int]],
+        launcher_of: Callable[[Vmi], Awaitable[Launcher]],
         config: Callable[[], ClusterConfig],
     ) -> None:
-        """`launcher_pid` gives the launcher's process, in whose namespace the network is."""
+        """`launcher_of` finds the launcher's process, in whose namespace the network is."""
         self._networks = networks
-        self._launcher_pid = launcher_pid
+        self._launcher_of = launcher_of
         self._config = config
 
     async def setup(self, vmi: Vmi, networks: Sequence[Mapping[str, Any]]) -> None:
         """Set these networks up in the launcher's namespace; CriticalNetworkError when that is final."""
-        pid = await self._launcher_pid(vmi)
+        launcher, config = await self._launcher_of(vmi), self._config()
         try:
-            await asyncio.to_thread(self._networks.setup, vmi, networks, pid, self._config())
+            await asyncio.to_thread(
+                lambda: self._networks.setup(vmi, networks, launcher.pid, config, launcher.proc)
+            )
         except CriticalNetError as error:
             raise CriticalNetworkError(str(error)) from error
         except NetError as error:

@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
+
+
+class Held:
+    """A process whose folder in /proc is held open.
+
+    What is reached by `path` is that process' own, or an error once it has ended: never another's, who has been given
+    its PID. Whoever goes by `path` keeps this object meanwhile; with the last reference the folder is let go.
+    """
+
+    def __init__(self, pid: int, proc: Path = PROC) -> None:
+        """Raises OSError when there is no such process."""
+        self._file = -1
+        self._file = os.open(proc / str(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    @property
+    def path(self) -> Path:
+        """Its folder in /proc."""
+        return Path(f"/proc/self/fd/{self._file}")
+
+    def lives(self) -> bool:
+        """Whether it has not ended, or not been waited for yet."""
+        try:
+            (self.path / "stat").stat()
+        except OSError:
+            return False
+        return True
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,10 +80,16 @@ class Rounds:
                 group.create_task(one(ghost))
 
     async def ask(self, ghost: Ghost) -> bool:
-        """Ask a launcher for its domain; tell whether it answered. Of one that is gone the domain is lost."""
+        """Ask a launcher for its domain; tell whether it answered. Of one that is gone the domain is lost.
+
+        Not so as long as its QEMU lives, of which then nothing is known.
+        """
         self._asked[ghost.uid] = self._clock()
         if not is_socket(Path(ghost.socket)):
-            self._domains.lost(ghost.key, ghost.uid, timestamp(self._now()))
+            if self._guest_lives_on(ghost):
+                self._domains.unreachable(ghost.key, ghost.uid)
+            else:
+                self._domains.lost(ghost.key, ghost.uid, timestamp(self._now()))
             return False
         try:
             connection = await self._launchers.open(ghost)
@@ -198,8 +204,10 @@ class Rounds:
 
         kubelet may have been down when the pod was deleted by force. A launcher that hangs is another matter.
         """
-        known = self._launchers.known(ghost.uid)
-        return known is not None and not is_socket(Path(ghost.socket)) and known.household.has_qemu()
+        if is_socket(Path(ghost.socket)):
+            return False
+        household = self._launchers.household(ghost.uid)
+        return household is not None and household.has_qemu()
 
     def _is_due(self, ghost: Ghost) -> bool:
         known = self._domains.get(ghost.key)

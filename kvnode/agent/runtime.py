@@ -36,7 +36,11 @@ class Place(Protocol):
 
     @property
     def root(self) -> Path:
-        """Its root file system."""
+        """Its root file system: good as long as this object is kept, and never another process'."""
+
+    @property
+    def proc(self) -> Path:
+        """Its folder in /proc, likewise."""
 
 
 @dataclass(slots=True)
@@ -128,14 +132,14 @@ class NodeRuntime:
         if not SELINUX.exists():
             return "none"
         place = await self._place_of(vmi)
-        text = await asyncio.to_thread(Path(f"/proc/{place.pid}/attr/current").read_text)
+        text = await asyncio.to_thread((place.proc / "attr/current").read_text)
         return text.strip("\0\n ") or "none"
 
     async def file_size(self, vmi: Vmi, path: str) -> int:
         """Size in bytes of a file in the launcher's root; never looked for outside of it."""
         place = await self._place_of(vmi)
         try:
-            return await asyncio.to_thread(size_in_root, place.root, path)
+            return await asyncio.to_thread(lambda: size_in_root(place.root, path))
         except OSError as error:
             raise AgentError(f"the launcher's {path}: {error.strerror}") from error
 

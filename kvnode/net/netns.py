@@ -21,15 +21,15 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 Result = TypeVar("Result")
 
 
-def run_in(pid: int, work: Callable[[], Result]) -> Result:
-    """Do ``work`` in the network namespace of process ``pid``; blocks.
+def run_in(pid: int, work: Callable[[], Result], proc: Path | None = None) -> Result:
+    """Do ``work`` in the network namespace of process ``pid``, whose folder in /proc is ``proc``; blocks.
 
     Raises NetError when the process is gone, or lives in the caller's own namespace: that is the node's, and
     not to be changed. What ``work`` raises comes out.
     """
-    path = Path(f"/proc/{pid}/ns/net")
+    proc = proc or Path(f"/proc/{pid}")
     try:
-        namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        namespace = os.open(proc / "ns/net", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise NetError(f"process {pid}: its network namespace cannot be opened: {error.strerror}") from None
     try:

@@ -29,9 +29,10 @@ _PORT_RANGES = "PortRangesSpec"
 class ProcessNamespace:
     """The network namespace of a process."""
 
-    def __init__(self, pid: int) -> None:
-        """``pid`` is looked up each time."""
+    def __init__(self, pid: int, proc: Path | None = None) -> None:
+        """``pid`` is looked up each time, in ``proc`` when that is its folder in /proc."""
         self._pid = pid
+        self._proc = proc
 
     def run(self, work: Callable[[Driver], None]) -> None:
         """Do something in it, with a netlink socket of its own; raises NetError."""
@@ -43,7 +44,7 @@ class ProcessNamespace:
             with Kernel() as driver:
                 work(driver)
 
-        run_in(self._pid, body)
+        run_in(self._pid, body, self._proc)
 
 
 class PodNetworks:
@@ -62,19 +63,21 @@ class PodNetworks:
         networks: Sequence[Mapping[str, Any]],
         launcher_pid: int,
         config: ClusterConfig,
+        proc: Path | None = None,
     ) -> None:
-        """Set these networks of a VMI up in its launcher's namespace.
+        """Set these networks of a VMI up in the namespace of its launcher, whose folder in /proc is ``proc``.
 
         Raises NetError when it may be tried again, CriticalNetError when that is no use.
         """
         request = request_for(vmi, networks, launcher_pid, config, os.environ.get(_POD_IP, ""))
-        cache = self._cache(request.uid, Path(f"/proc/{launcher_pid}/root"))
+        proc = proc or Path(f"/proc/{launcher_pid}")
+        cache = self._cache(request.uid, proc / "root")
         progresses = self._progresses.setdefault(request.uid, RecordedProgresses(cache))
         # The launcher may be another than when it was remembered.
         progresses.cache = cache
         for network in networks:
             self._addresses.pop((request.uid, str(network.get("name"))), None)
-        setup(request, cache, progresses, ProcessNamespace(launcher_pid))
+        setup(request, cache, progresses, ProcessNamespace(launcher_pid, proc))
 
     def teardown(self, uid: str) -> None:
         """Remove the records of a VMI; its namespace ends with its pod. Raises NetError."""

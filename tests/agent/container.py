@@ -21,7 +21,7 @@ listening = socket.socket(socket.AF_UNIX)
 listening.bind(path)
 done(libc.unshare(NEW_MOUNTS | NEW_PIDS))
 if inner := os.fork():
-    print(inner, flush=True)
+    os.write(1, b"%d\\n" % inner)
     os.waitpid(inner, 0)
     os._exit(0)
 libc.prctl(1, signal.SIGKILL)  # goes with its parent
@@ -33,7 +33,7 @@ done(libc.mount(b".", b"/", None, MOVE, None))
 os.chroot(".")
 os.chdir("/")
 listening.listen()
-print("ready", flush=True)
+os.write(1, b"ready\\n")
 signal.pause()
 """
 
@@ -46,6 +46,11 @@ class Container:
     root: Path
     """Its root, as it sees it."""
 
+    @property
+    def proc(self) -> Path:
+        """Its folder in /proc."""
+        return Path(f"/proc/{self.pid}")
+
 
 @contextmanager
 def container(root: Path, socket: Path) -> Iterator[Container]:
@@ -57,8 +62,10 @@ def container(root: Path, socket: Path) -> Iterator[Container]:
     )
     try:
         assert process.stdout is not None
-        pid = int(process.stdout.readline())
-        assert process.stdout.readline() == "ready\n"
+        said = [process.stdout.readline(), process.stdout.readline()]
+        assert "ready\n" in said
+        # In either order.
+        pid = next(int(line) for line in said if line != "ready\n")
         yield Container(pid, Path(f"/proc/{pid}/root"))
     finally:
         process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import socket
@@ -238,17 +239,28 @@ async def test_connections_that_fall_silent(control_plane: Cluster, namespace: s
 
 
 @minutes(3)
-async def test_a_pod_that_vanishes_while_its_guest_lives(control_plane: Cluster, namespace: str) -> None:
-    """kubelet was down when the pod was deleted by force: a QEMU that lives on the node is not declared dead."""
+@pytest.mark.parametrize("new_agent", [False, True])
+async def test_a_pod_that_vanishes_while_its_guest_lives(
+    control_plane: Cluster, namespace: str, new_agent: bool
+) -> None:
+    """kubelet was down when the pod was deleted by force: a QEMU that lives on the node is not declared dead.
+
+    Neither is it by an agent that never spoke to its launcher.
+    """
     now = 0.0
-    async with lab(control_plane, namespace) as node, node.agent() as agent:
-        agent.rounds.watchdog = Watchdog(lambda: now)
+    async with lab(control_plane, namespace) as node, contextlib.AsyncExitStack() as agents:
+        agent = await agents.enter_async_context(node.agent())
         remote = await node.run()
         qemu = node.folder / "qemu-system-x86"
         shutil.copy(shutil.which("sleep") or "", qemu)
         guest = await asyncio.create_subprocess_exec(str(qemu), "600")
         try:
+            if new_agent:
+                await agents.aclose()
             shutil.rmtree(node.settings.pods / "p-testvmi")
+            if new_agent:
+                agent = await agents.enter_async_context(node.agent())
+            agent.rounds.watchdog = Watchdog(lambda: now)
             ghost = next(iter(agent.ghosts))
             for now in (0.0, 31.0, 62.0):  # noqa: B007 - it is the watchdog's clock
                 await agent.rounds.look_after(ghost)

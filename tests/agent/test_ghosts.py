@@ -10,6 +10,7 @@ import pytest
 
 from kvnode.agent.errors import AgentError
 from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
+from kvnode.agent.processes import Household
 from tests.agent.build import drive, vmi, world
 
 OLD = Ghost("ns1", "t", "old", "/dead")
@@ -53,6 +54,43 @@ def test_the_same_again_asks_nobody(records):
     drive(records.add(NEW, nobody))
     drive(records.add(NEW, somebody))
     assert list(records) == [NEW]
+
+
+class TestProcesses:
+    """What a record knows of its launcher's."""
+
+    HOUSEHOLD = Household(os.getpid(), 12345)
+
+    def test_they_outlive_the_agent_and_go_with_the_record(self, records, tmp_path):
+        drive(records.add(NEW, nobody))
+        drive(records.add(NEW, somebody, self.HOUSEHOLD))
+        drive(records.add(NEW, somebody))
+        again = GhostRecords(tmp_path / "ghost-records")
+        assert again.household("new") == self.HOUSEHOLD
+        again.delete("ns1/t")
+        assert again.household("new") is None
+
+    def test_a_record_without_them_is_one(self, records, tmp_path):
+        drive(records.add(NEW, nobody))
+        assert GhostRecords(tmp_path / "ghost-records").household("new") is None
+
+    @pytest.mark.parametrize("text", ["7", "null", '{"pid": 1, "started": 5}', '{"pid": "9"}', '{"pid": 9}'])
+    def test_such_as_cannot_be_are_none(self, records, tmp_path, text):
+        drive(records.add(NEW, nobody))
+        path = tmp_path / "ghost-records/new"
+        path.write_text(path.read_text().replace("{", f'{{"process": {text}, ', 1))
+        again = GhostRecords(tmp_path / "ghost-records")
+        assert list(again) == [NEW]
+        assert again.household("new") is None
+
+    def test_an_older_vm_whose_qemu_lives_makes_no_room(self, records, monkeypatch):
+        drive(records.add(OLD, nobody, self.HOUSEHOLD))
+        monkeypatch.setattr(Household, "has_qemu", lambda _household: True)
+        with pytest.raises(AgentError, match=r"QEMU of an older VM of that name \(old\)"):
+            drive(records.add(NEW, nobody))
+        monkeypatch.setattr(Household, "has_qemu", lambda _household: False)
+        drive(records.add(NEW, nobody))
+        assert list(records) == [NEW]
 
 
 @pytest.mark.parametrize("uid", ["", "..", "a/b", ".hidden", "a\0b"])

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -282,11 +283,11 @@ async def test_the_namespace_of_a_process_that_is_gone(control_plane: Cluster, n
     gone = await asyncio.create_subprocess_exec("true")
     await gone.wait()
 
-    async def pid(_vmi: Object) -> int:
-        return gone.pid
+    async def launcher(_vmi: Object) -> SimpleNamespace:
+        return SimpleNamespace(pid=gone.pid, proc=Path(f"/proc/{gone.pid}"))
 
     async with lab(control_plane, namespace) as node, node.agent() as agent:
-        network = PodNetwork(PodNetworks(node.folder / "n"), pid, agent.config)
+        network = PodNetwork(PodNetworks(node.folder / "n"), launcher, agent.config)
         with pytest.raises(AgentError, match=f"process {gone.pid}"):
             await network.setup(networked, networked["spec"]["networks"])
         open_before = descriptors()
