@@ -16,5 +16,5 @@ def claim_name(volume: Volume) -> str:
     ):
         found = volume.get(source)
         if found is not None:
-            return str(found.get(field) or "")
+            return str(found.get(field) or "") if isinstance(found, dict) else ""
     return ""

@@ -11,8 +11,9 @@ Condition = dict[str, Any]
 
 
 def conditions(obj: Object | None) -> list[Condition]:
-    """The object's conditions."""
-    return ((obj or {}).get("status") or {}).get("conditions") or []
+    """The object's conditions; what is none is left out."""
+    found = ((obj or {}).get("status") or {}).get("conditions")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def find(obj: Object | None, kind: str) -> Condition | None:
@@ -33,7 +34,7 @@ def has(obj: Object | None, kind: str, status: str | None = None, reason: str | 
 def update(obj: Object, new: Condition) -> None:
     """Set a condition, unless it says the same already: type, status and reason."""
     status = obj.setdefault("status", {})
-    held = list(status.get("conditions") or ())
+    held = conditions(obj)
     for index, one in enumerate(held):
         if one.get("type") == new["type"]:
             if _says(one) != _says(new):
@@ -47,7 +48,7 @@ def update(obj: Object, new: Condition) -> None:
 def append(obj: Object, new: Condition) -> None:
     """Add a condition at the end."""
     status = obj.setdefault("status", {})
-    status["conditions"] = [*(status.get("conditions") or ()), new]
+    status["conditions"] = [*conditions(obj), new]
 
 
 def remove(obj: Object, kind: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kvnode.controller.claimnames import claim_name
+from kvnode.controller.meta import at
 from kvnode.kube.objects import Object, controller_of, metadata
 from kvnode.kube.store import Indexer
 
@@ -52,11 +53,13 @@ VOLUME = "volume"
 
 
 def by_volume(obj: Object) -> Iterable[str]:
-    """The claims and DataVolumes that a VM or a VMI is to have."""
-    spec = obj.get("spec") or {}
-    spec = (spec.get("template") or {}).get("spec") or spec
+    """The claims and DataVolumes that a VM or a VMI is to have; a volume of another shape is on none."""
+    volumes = at(obj, "spec", "template", "spec", "volumes") or at(obj, "spec", "volumes")
     namespace = metadata(obj).get("namespace")
-    names = {claim_name(one) for one in spec.get("volumes") or ()} - {""}
+    names = (
+        {claim_name(one) for one in volumes if isinstance(one, dict)} if isinstance(volumes, list) else set()
+    )
+    names -= {""}
     return [f"{namespace}/{name}" for name in names]
 
 

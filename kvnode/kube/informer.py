@@ -177,8 +177,9 @@ class Informer:
         for handler in tuple(handlers):
             try:
                 handler(change)
-            except Exception:  # one handler's fault must not keep the store from following
-                logger.exception("%s %s: a handler failed", self.resource, change.key)
+            except Exception as error:  # one handler's fault must not keep the store from following
+                logger.error("%s %s: a handler failed: %r", self.resource, change.key, error)  # noqa: TRY400
+                logger.debug("%s %s", self.resource, change.key, exc_info=error)
 
 
 def _number(resource_version: str) -> int:

@@ -6,12 +6,15 @@ change, for the price of parsing it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import orjson
 
 from kvnode.kube.objects import Object, key_of, metadata, uid_of, version_of
+
+logger = logging.getLogger(__name__)
 
 Indexer = Callable[[Object], Iterable[str]]
 """The values under which an object is to be found."""
@@ -92,14 +95,25 @@ class Store:
         return [self._entries[key].load() for key in self.keys_by(index, value)]
 
     def put(self, entry: Entry, obj: Object) -> None:
-        """Keep an entry, of ``obj``, in the place of what has its key."""
+        """Keep an entry, of ``obj``, in the place of what has its key.
+
+        An object that an indexer cannot read is not found by that index.
+        """
         self._unindex(entry.key)
         self._entries[entry.key] = entry
-        pairs = tuple((name, value) for name, indexer in self._indexers.items() for value in indexer(obj))
+        pairs = tuple((name, value) for name in self._indexers for value in self._values_of(name, entry, obj))
         for name, value in pairs:
             self._indices[name].setdefault(value, set()).add(entry.key)
         if pairs:
             self._values[entry.key] = pairs
+
+    def _values_of(self, index: str, entry: Entry, obj: Object) -> list[str]:
+        try:
+            return list(self._indexers[index](obj))
+        except Exception as error:  # one odd object must not keep all others from being followed
+            words = (obj.get("kind"), entry.key, index, error)
+            logger.warning("%s %s: left out of the index %s, which cannot read it: %r", *words)
+            return []
 
     def remove(self, key: str) -> Entry | None:
         """Forget an object; the answer is what it was."""

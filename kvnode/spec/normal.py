@@ -82,6 +82,17 @@ def normal_instance(vmi: object) -> dict[str, Any]:
     return made
 
 
+def check_types(kind: str, obj: object) -> None:
+    """See that every field of an object that the API knows has the type that it declares; null is absent.
+
+    `kind` is an entry of the model, such as ``VirtualMachine``.
+
+    Raises:
+        FieldError: one has not; the first that is found.
+    """
+    _reader_of_type(kind)(obj, "")
+
+
 @cache
 def _reader_of_type(name: str) -> _Reader:
     """The reader of one type of the model."""

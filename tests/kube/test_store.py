@@ -100,3 +100,19 @@ def test_an_object_costs_its_text_and_little_more() -> None:
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used / 500 < size + 700
+
+
+def test_an_object_that_an_index_cannot_read_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+    def labels(obj: Object) -> Iterable[str]:
+        return list(obj["metadata"]["labels"])
+
+    store = Store({"node": node_of, "label": labels})
+    odd = pod("odd", "n3")
+    store.put(entry_of(odd), odd)
+    assert store.keys_by("node", "n3") == ["ns/odd"]
+    assert "odd: left out of the index label" in caplog.text
+    mended = {**odd, "metadata": {**odd["metadata"], "labels": {"a": "b"}, "resourceVersion": "2"}}
+    store.put(entry_of(mended), mended)
+    assert store.keys_by("label", "a") == ["ns/odd"]
+    assert store.remove("ns/odd") is not None
+    assert store.keys_by("node", "n3") == store.keys_by("label", "a") == []

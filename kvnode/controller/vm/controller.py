@@ -8,6 +8,7 @@ from kvnode.controller import names
 from kvnode.controller.errors import SyncError
 from kvnode.controller.meta import finalizers, is_api_observed, observe_api
 from kvnode.controller.ports import World
+from kvnode.controller.shape import telling_shape
 from kvnode.controller.vm.claims import adopt_data_volumes, claimed_instance
 from kvnode.controller.vm.firmware import keep_uuid
 from kvnode.controller.vm.run import Run
@@ -37,6 +38,11 @@ class VirtualMachineController:
         Raises:
             Exception: it is to be looked at again, after some time.
         """
+        caches = self.world.caches
+        with telling_shape(self.world, key, VirtualMachine=caches.vms, VirtualMachineInstance=caches.vmis):
+            await self._look_at(key)
+
+    async def _look_at(self, key: str) -> None:
         vm = self.world.caches.vms.get(key)
         if vm is None:
             self.expectations.forget(key)
@@ -51,7 +57,8 @@ class VirtualMachineController:
             if is_deleting(vm):
                 return
         vmi = await claimed_instance(self.world, vm, vmi)
-        await adopt_data_volumes(self.world, vm)
+        if not is_deleting(vm):
+            await adopt_data_volumes(self.world, vm)
         run = Run(
             world=self.world,
             settings=self.world.settings(),

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import copy
 
+from kvnode.api.phases import Phase
 from kvnode.controller.errors import SyncError
+from kvnode.controller.instance import phase
 from kvnode.controller.meta import at, is_api_observed, namespace_of, observe_api, spec_of
 from kvnode.controller.ports import World
+from kvnode.controller.shape import MalformedError, telling_shape
+from kvnode.controller.vmi.farewell import take_down
+from kvnode.controller.vmi.phases import UnknownPhaseError
 from kvnode.controller.vmi.pods import current_pod
 from kvnode.controller.vmi.run import Run
 from kvnode.controller.vmi.status import update_status, write
 from kvnode.controller.vmi.sync import sync
 from kvnode.controller.volumes import data_volumes_of
 from kvnode.kube.expectations import Expectations
+from kvnode.kube.objects import Object, is_deleting
 from kvnode.kube.resources import PODS, VIRTUAL_MACHINE_INSTANCES
 
 
@@ -35,6 +41,16 @@ class VirtualMachineInstanceController:
         Raises:
             Exception: it is to be looked at again, after some time.
         """
+        try:
+            with telling_shape(self.world, key, VirtualMachineInstance=self.world.caches.vmis):
+                await self._look_at(key)
+        except (MalformedError, UnknownPhaseError):
+            vmi = self.world.caches.vmis.get(key)
+            if vmi is None or not is_deleting(vmi) or phase(vmi) == Phase.UNKNOWN:
+                raise
+            await take_down(self._run(key, vmi))
+
+    async def _look_at(self, key: str) -> None:
         await self.world.api.settled(VIRTUAL_MACHINE_INSTANCES, key)  # its VM's controller may be deleting it
         vmi = self.world.caches.vmis.get(key)
         expected = (self.pod_expectations, self.vmi_expectations, self.claim_expectations)
@@ -48,18 +64,7 @@ class VirtualMachineInstanceController:
             return
         if self.world.api.is_stale(VIRTUAL_MACHINE_INSTANCES, vmi):
             return  # the watch will show the rest
-        run = Run(
-            world=self.world,
-            settings=self.world.settings(),
-            key=key,
-            original=copy.deepcopy(vmi),
-            vmi=vmi,
-            pod=None,
-            data_volumes=[],
-            pod_expectations=self.pod_expectations,
-            vmi_expectations=self.vmi_expectations,
-            claim_expectations=self.claim_expectations,
-        )
+        run = self._run(key, vmi)
         if not is_api_observed(vmi):
             observe_api(vmi)
             await write(run, vmi)
@@ -80,3 +85,17 @@ class VirtualMachineInstanceController:
         await update_status(run, error)
         if error is not None and error.requeue:
             raise error
+
+    def _run(self, key: str, vmi: Object) -> Run:
+        return Run(
+            world=self.world,
+            settings=self.world.settings(),
+            key=key,
+            original=copy.deepcopy(vmi),
+            vmi=vmi,
+            pod=None,
+            data_volumes=[],
+            pod_expectations=self.pod_expectations,
+            vmi_expectations=self.vmi_expectations,
+            claim_expectations=self.claim_expectations,
+        )

@@ -27,7 +27,7 @@ async def sync(run: Run) -> None:
     """
     vmi = run.original
     if is_deleting(vmi):
-        await _delete_pods(run)
+        await delete_pods(run)
         return
     if is_final(vmi):
         await _delete_attachments(run)
@@ -47,7 +47,12 @@ async def sync(run: Run) -> None:
         run.pod = await mark_pod(run, run.pod)
 
 
-async def _delete_pods(run: Run) -> None:
+async def delete_pods(run: Run) -> None:
+    """Delete the pods of a VMI that is to go.
+
+    Raises:
+        SyncError: one could not be deleted.
+    """
     for pod in run.pods():
         if is_deleting(pod) and not is_down(pod):
             continue
