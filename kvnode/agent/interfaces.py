@@ -36,13 +36,13 @@ def sources_of(interface: Mapping[str, Any]) -> list[str]:
 
 
 def interface_statuses(vmi: Vmi, domain: Domain | None, pod: PodAddresses) -> list[InterfaceStatus]:
-    """The new ``status.interfaces``; without a domain the present one.
+    """The new ``status.interfaces``; without a domain that lives the present one, if there is any.
 
     The interface on the pod's network comes first: that is the one that `kubectl get` shows.
     """
     before = list(status(vmi).get("interfaces") or ())
-    if domain is None:
-        return before
+    if domain is None or (before and not domain.is_alive):
+        return before  # what the pod had is forgotten with the domain
     asked = by_name(interfaces(vmi))
     found = _from_domain(domain, asked)
     _add_pod_addresses(found, asked, vmi, pod)

@@ -38,6 +38,14 @@ def test_without_a_domain_it_stays():
     assert interface_statuses(one_interface(interfaces=before), None, Pod()) == before
 
 
+def test_what_an_ended_guest_had_stays():
+    """Not its address behind masquerade, which is all that the domain knows when the pod's is forgotten."""
+    before = [{"name": "default", "infoSource": "domain, guest-agent", "ipAddress": "10.244.0.5"}]
+    ended = with_agent({"Mac": MAC, "IPs": ["10.0.2.2"], "InterfaceName": "eth0"})
+    ended.raw["Status"]["Status"] = "Shutoff"
+    assert interface_statuses(one_interface(interfaces=before), ended, Pod()) == before
+
+
 def test_behind_masquerade_the_pods_addresses_count():
     about = with_agent({"Mac": MAC, "IPs": ["10.0.2.2", "fe80::1"], "InterfaceName": "eth0"})
     (found,) = interface_statuses(one_interface(), about, Pod(default=["10.244.0.5", "fd10::5"]))
