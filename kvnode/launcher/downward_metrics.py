@@ -26,11 +26,16 @@ def prepare(vmi: Mapping[str, Any]) -> None:
     if not any(volume.get("downwardMetrics") is not None for volume in vmi["spec"].get("volumes") or []):
         return
     disk = paths.DOWNWARD_METRIC_DISK
+    staging = disk.with_name(disk.name + ".staging")
     header = _HEADER.pack(_SIGNATURE, _UNLOCKED, sum(_NO_METRICS), len(_NO_METRICS))
     try:
         disk.parent.mkdir(parents=True, exist_ok=True)
-        disk.write_bytes((header + _NO_METRICS).ljust(_SIZE, b"\0"))
-        give_to_qemu(disk)
+        # The directory is QEMU's user's, who may have laid a link in the disk's place before an earlier start failed.
+        staging.unlink(missing_ok=True)
+        with staging.open("xb") as file:
+            file.write((header + _NO_METRICS).ljust(_SIZE, b"\0"))
+        give_to_qemu(staging)
+        staging.replace(disk)
     except OSError as error:
         raise LauncherError(
             "DiskFailed", f"the disk of downward metrics cannot be made: {error.strerror}"

@@ -68,6 +68,18 @@ def test_the_disk_of_metrics_is_unlocked_and_sums_up() -> None:
     assert (body, len(data)) == (b"<metrics></metrics>\n", 256 << 10)
 
 
+@pytest.mark.parametrize("name", ["", ".staging"])
+def test_a_link_in_the_place_of_the_disk_of_metrics_is_not_followed(tmp_path: Path, name: str) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"mine")
+    disk = paths.DOWNWARD_METRIC_DISK
+    disk.parent.mkdir(parents=True, exist_ok=True)
+    disk.with_name(disk.name + name).symlink_to(other)
+    downward_metrics.prepare(vmi({"name": "m", "downwardMetrics": {}}))
+    assert other.read_bytes() == b"mine"
+    assert (disk.stat().st_size, disk.is_symlink()) == (256 << 10, False)
+
+
 def test_only_a_volume_of_metrics_makes_their_disk() -> None:
     downward_metrics.prepare(vmi({"name": "m", "emptyDisk": {}}))
     assert not paths.DOWNWARD_METRIC_DISK.exists()
