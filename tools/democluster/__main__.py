@@ -20,8 +20,6 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.democluster", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave cluster and VM running")
     args = parser.parse_args(argv)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
     terminal = Terminal()
     try:
         Demo(terminal).run(keep=args.keep)
@@ -35,4 +33,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     sys.exit(main())
