@@ -25,6 +25,7 @@ _TOLD = (
     VirtError,
     FieldError,
     libvirt.libvirtError,
+    OSError,  # no space left, no more files to open: the machine's fault
     CheckpointInvalidError,
     ExecExit,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 from json import dumps
@@ -213,6 +214,18 @@ class TestAnswers:
             assert (await refusal(client.vmi_command("PauseVirtualMachine", VMI))).message == "not now"
 
         run(tmp_path, body, Manager(pause=refuses))
+
+    def test_what_the_machine_lacks_is_told_without_the_way_there(self, tmp_path, caplog):
+        async def sync(*_arguments):
+            raise OSError(errno.ENOSPC, "No space left on device", "/a")
+
+        async def body(client):
+            error = await refusal(client.sync(VMI, VirtualMachineOptions()))
+            assert "No space left on device: '/a'" in error.message
+
+        run(tmp_path, body, Manager(sync=sync))
+        assert "No space left" in caplog.text
+        assert "Traceback" not in caplog.text
 
     def test_a_bug_is_an_answer_and_not_the_end(self, tmp_path, caplog):
         async def fails(*_arguments):
