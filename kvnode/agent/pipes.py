@@ -31,7 +31,9 @@ logger = logging.getLogger(__name__)
 
 FOLDER, SOCKET = "/var/run/kubevirt", "domain-notify-pipe.sock"
 AT_ONCE = 8
-"""Messages of a launcher that are heard at a time; each may have 4 MiB, and what is more must not fill the agent."""
+"""Messages of a launcher that are heard at a time: what is more must not fill the agent."""
+LARGEST = 1 << 20
+"""Bytes that each may have: the domain of a VM with hundreds of disks has less."""
 _KINDS = ("Normal", "Warning")
 _LONGEST_REASON = 128
 
@@ -101,7 +103,7 @@ class Pipe:
         """
         try:
             self._folder = open_in_root(root, FOLDER, os.O_RDONLY | os.O_DIRECTORY)
-            server = Server(path_of(self._folder) / SOCKET, bind_notify(self._listener), AT_ONCE)
+            server = Server(path_of(self._folder) / SOCKET, bind_notify(self._listener), AT_ONCE, LARGEST)
             await server.start(owner)
         except OSError as error:
             self._close_folder()

@@ -22,12 +22,18 @@ class Server:
     """Serves bound services (:meth:`kvnode.rpc.service.Service.bind`) in the running event loop."""
 
     def __init__(
-        self, socket: Path, handlers: Iterable[grpc.GenericRpcHandler], at_once: int | None = None
+        self,
+        socket: Path,
+        handlers: Iterable[grpc.GenericRpcHandler],
+        at_once: int | None = None,
+        largest: int | None = None,
     ) -> None:
         """Prepare to serve on ``socket``. Nothing is opened yet.
 
-        Of more than ``at_once`` calls at a time the rest is refused (``RESOURCE_EXHAUSTED``).
+        Of more than ``at_once`` calls at a time the rest is refused (``RESOURCE_EXHAUSTED``), and so is one whose
+        message has more than ``largest`` bytes (4 MiB when None): such a message is not read.
         """
+        self._largest = largest
         self._at_once = at_once
         self.socket = socket
         self._handlers = tuple(handlers)
@@ -48,6 +54,8 @@ class Server:
         made = self.socket.with_name(f".{self.socket.name}")
         target = target_of(made)
         options = [("grpc.so_reuseport", 0), *((name, MOST_WAITING) for name in _WAITING_OPTIONS)]
+        if self._largest is not None:
+            options.append(("grpc.max_receive_message_length", self._largest))
         server = grpc.aio.server(options=options, maximum_concurrent_rpcs=self._at_once)
         server.add_generic_rpc_handlers(self._handlers)
         made.unlink(missing_ok=True)

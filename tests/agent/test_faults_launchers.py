@@ -9,19 +9,25 @@ import shutil
 import socket
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import aiohttp
 import pytest
 
+from kvnode.agent.domains import DomainStore
 from kvnode.agent.errors import AgentError
+from kvnode.agent.ghosts import Ghost
 from kvnode.agent.peers import peer_of
+from kvnode.agent.pipes import LARGEST, Listener, Pipe
 from kvnode.agent.sockets import Pinned, mark_unresponsive
 from kvnode.agent.watchdog import Watchdog
 from kvnode.rpc.cmd import CmdClient, bind_cmd
 from kvnode.rpc.cmd_v1_pb2 import Response
 from kvnode.rpc.errors import RpcError
+from kvnode.rpc.notify import NotifyClient
 from kvnode.rpc.runtime import grpc
 from kvnode.rpc.server import Server
+from kvnode.virt.domain_json import encode_domain, make_metadata, new_domain
 from tests.agent.lab import Lab, lab, unhurt, until
 from tests.agent.remote import Remote
 from tests.agent.test_main import configuration
@@ -385,3 +391,25 @@ async def test_more_calls_at_once_than_are_heard_are_refused(short: Path) -> Non
     finally:
         await client.close()
         await server.stop(0)
+
+
+@real_time
+async def test_a_message_that_is_too_large_is_not_read(short: Path) -> None:
+    """The agent's memory is not a launcher's to fill."""
+    (short / "var/run/kubevirt").mkdir(parents=True)
+    ghost = Ghost("default", "testvmi", "uid-1", str(short / "s"))
+    domains = DomainStore(MagicMock())
+    pipe = Pipe(Listener(ghost, domains, MagicMock(), MagicMock()))
+    await pipe.start(short, (os.geteuid(), os.getegid()))
+    client = await NotifyClient.open(short / "var/run/kubevirt/domain-notify-pipe.sock")
+    domain = encode_domain(new_domain("default", "testvmi", metadata=make_metadata(UID="uid-1"))).encode()
+    try:
+        with pytest.raises(RpcError) as caught:
+            await client.domain_event("MODIFIED", domain + b" " * LARGEST)
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+        assert domains.get("default/testvmi") is None
+        await client.domain_event("MODIFIED", domain + b" " * (LARGEST - len(domain) - 100))
+        assert domains.get("default/testvmi") is not None
+    finally:
+        await client.close()
+        await pipe.stop()
