@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import orjson
 import pytest
@@ -13,6 +17,7 @@ from kvnode.kube.client import PatchType
 from kvnode.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
 from tests.agent.lab import called, lab, unhurt, until
 from tests.agent.test_main import configuration
+from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
 from tests.kube.faults import Fault
 from tests.kube.loops import minutes, real_time
@@ -81,6 +86,57 @@ async def test_a_place_in_the_watch_that_is_gone(control_plane: Cluster, namespa
         await node.until("Succeeded", "stays")
         assert node.history.phases("stays") == ["Scheduled", "Running", "Succeeded"]
         assert not {"kill", "shutdown"} & set(stays.calls)
+
+
+@asynccontextmanager
+async def another_server(cluster: Cluster, folder: Path) -> AsyncIterator[str]:
+    """A second API server of the cluster's, which knows nothing of what was before it; its URL."""
+    command = Path(f"/proc/{cluster.pid_of('kube-apiserver')}/cmdline").read_text().rstrip("\0").split("\0")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    changed = [f"--secure-port={port}" if one.startswith("--secure-port=") else one for one in command]
+    with (folder / "apiserver.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(*changed, stdout=log, stderr=log)
+    url = f"https://127.0.0.1:{port}"
+    api = Api(url, cluster.ca, cluster.admin)
+    try:
+        async with asyncio.timeout(60):
+            while not await asyncio.to_thread(api.ready):
+                await asyncio.sleep(0.2)
+        yield url
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@minutes(3)
+async def test_a_server_that_never_had_the_place_in_the_watch(
+    control_plane: Cluster, namespace: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A real 410: the server was restarted in the gap, and what the agent missed is older than all it remembers."""
+    caplog.set_level("INFO", logger="kvnode.kube.reflector")
+    async with lab(control_plane, namespace) as node, node.agent() as agent:
+        stays, goes = await node.run("stays"), await node.run("goes")
+        node.server.up = False
+        node.server.cut()
+        await node.remove("goes")
+        for number in range(3):
+            note = {"metadata": {"annotations": {"gap": str(number)}}}
+            await node.client.patch(VIRTUAL_MACHINE_INSTANCES, "stays", namespace, note, PatchType.MERGE)
+        async with another_server(control_plane, tmp_path) as node.server.upstream:
+            lists = agent.vmis.reflector.lists
+            node.server.up = True
+            await called(goes, "kill", 60)
+            assert agent.vmis.reflector.lists == lists + 1
+            assert "too old resource version" in caplog.text
+            assert unhurt([stays])
+            await stays.become("Shutoff", "Shutdown")
+            await node.until("Succeeded", "stays")
+            assert node.history.phases("stays") == ["Scheduled", "Running", "Succeeded"]
+            node.server.up = False
+            node.server.cut()
+        node.server.upstream = control_plane.server
 
 
 @pytest.mark.parametrize(

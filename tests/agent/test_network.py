@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tests.cluster.cluster import Cluster
 from tests.kube.loops import real_time
 from tests.net.conftest import GUEST_MAC, POD_MAC
 from tests.net.conftest import Lab as Network
+from tests.reports import report
 
 __all__ = ["configuration"]
 
@@ -30,6 +31,7 @@ NETWORKED = {
         "devices": {"interfaces": [{"name": "default", "masquerade": {}, "macAddress": GUEST_MAC}]},
     },
 }
+JUMBO = 8901
 CARD = {"MAC": {"MAC": GUEST_MAC}, "Alias": {"Name": "default"}, "Type": "ethernet"}
 
 
@@ -40,11 +42,11 @@ def _agents_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def networked(
-    control_plane: Cluster, namespace: str, folder: Path
+    control_plane: Cluster, namespace: str, folder: Path, mtu: int = 1450
 ) -> AsyncIterator[tuple[Lab, Network]]:
     """A node whose one pod has a network namespace."""
     with ExitStack() as stack:
-        network = Network(stack, folder)
+        network = Network(stack, folder, mtu)
         async with lab(control_plane, namespace) as node:
             node.inside = network.pod.command()
             yield node, network
@@ -67,15 +69,17 @@ def condition(vmi: Object, kind: str) -> str:
     return str(found[0].get("message")) if found else ""
 
 
+@report("B40")
 @real_time
 async def test_from_the_first_link_to_the_status(
     control_plane: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    async with networked(control_plane, namespace, tmp_path) as (node, network):
+    async with networked(control_plane, namespace, tmp_path, JUMBO) as (node, network):
         async with node.agent():
             remote = await node.launch(spec=NETWORKED)
             await called(remote, "sync", 60)
             assert network.link("tap0")["master"] == "k6t-eth0"
+            assert network.link("tap0")["mtu"] == network.link("k6t-eth0")["mtu"] == JUMBO
             records = node.settings.private / "network-info-cache" / remote.uid
             assert (records / "default").stat().st_mode & 0o777 == 0o604
             await remote.do("say", "cards", [CARD])
@@ -151,19 +155,39 @@ async def test_a_pod_whose_interface_comes_late(
             assert node.history.phases() == ["Scheduled"]
 
 
+def take_the_tap(network: Network) -> None:
+    network.pod.run("ip", "link", "add", "tap0", "type", "bridge")
+
+
+def take_the_chain(network: Network) -> None:
+    """By one of another type: the kernel refuses the agent's."""
+    network.pod.run("nft", "add", "table", "ip", "nat")
+    network.pod.run("nft", "add chain ip nat prerouting { type filter hook prerouting priority 0 ; }")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [(take_the_tap, "tap0: is there already"), (take_the_chain, "nft: the rules are refused")],
+)
 @real_time
 async def test_a_network_that_cannot_be_set_up(
-    control_plane: Cluster, namespace: str, tmp_path: Path
+    control_plane: Cluster,
+    namespace: str,
+    tmp_path: Path,
+    spoil: Callable[[Network], None],
+    told: str,
 ) -> None:
     """Ends its VMI, says why, and leaves the pod as it was; another VMI of the node is not hurt."""
     async with networked(control_plane, namespace, tmp_path) as (node, network):
-        network.pod.run("ip", "link", "add", "tap0", "type", "bridge")
+        spoil(network)
         before = network.picture()
+        rules = network.pod.run("nft", "list", "ruleset")
         async with node.agent():
             other = await node.run("other")
             remote = await node.launch(spec=NETWORKED)
             failed = await node.until("Failed")
-            assert "tap0: is there already" in condition(failed, "Synchronized")
+            assert told in condition(failed, "Synchronized")
+            assert network.pod.run("nft", "list", "ruleset") == rules
             assert "sync" not in remote.calls
             assert network.picture() == before
             assert (await node.get("other"))["status"]["phase"] == "Running"

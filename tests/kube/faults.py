@@ -55,6 +55,8 @@ class FaultyServer:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.upstream = cluster.server
+        """The server that requests are passed on to."""
         self.faults: list[Fault] = []
         self.requests: list[str] = []
         """``METHOD path?query`` of every request, in order."""
@@ -153,7 +155,7 @@ class FaultyServer:
             for name in ("Content-Type", "Accept", "Accept-Encoding", "User-Agent")
             if name in request.headers
         }
-        url = self._cluster.server + request.raw_path
+        url = self.upstream + request.raw_path
         body = await request.read()
         if self.before is not None:
             await self.before(f"{request.method} {request.raw_path}")
