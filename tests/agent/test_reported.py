@@ -15,18 +15,23 @@ import pytest
 from kvnode.agent.cluster import ApiServer
 from kvnode.agent.errors import AgentError
 from kvnode.agent.podnetwork import PodNetwork
+from kvnode.agent.topology import read_topology
 from kvnode.agent.vmi import copy_of
 from kvnode.agent.watchdog import Watchdog
+from kvnode.api.errors import ConversionError
+from kvnode.converter import convert
 from kvnode.kube.client import PatchType
 from kvnode.kube.expectations import Expectations
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES
+from kvnode.launcher.context import topology_of
 from kvnode.net.podnetwork import PodNetworks
 from tests.agent.lab import Lab, called, lab, until
 from tests.agent.remote import SOCKETS, Remote
 from tests.agent.test_faults_launchers import synchronized
 from tests.agent.test_main import SPEC, configuration
 from tests.cluster.cluster import Cluster
+from tests.fast.helpers import MINIMAL_CONTEXT, merged
 from tests.kube.faults import Fault
 from tests.kube.loops import minutes
 from tests.kube.support import client_of, vmi
@@ -176,6 +181,20 @@ async def test_a_host_that_says_half_of_what_it_is(
         async with node.agent() as agent:
             await node.run()
             assert all(not cell.distances for cell in agent.node.topology.numa_cells)
+
+
+@report("B70")
+@pytest.mark.parametrize("topology", TRUNCATED)
+def test_numa_of_a_host_that_says_half_of_what_it_is(topology: str) -> None:
+    """What the agent makes of it goes to the launcher, which refuses to map what is not known."""
+    cpu = {"cores": 2, "dedicatedCpuPlacement": True, "numa": {"guestMappingPassthrough": {}}}
+    memory = {"guest": "1Gi", "hugepages": {"pageSize": "2Mi"}}
+    pinned = {"metadata": {"name": "testvmi", "uid": "u"}, "spec": {"domain": {"cpu": cpu, "memory": memory}}}
+    told = topology_of(read_topology(f"<capabilities><host>{topology}</host></capabilities>"))
+    with pytest.raises(ConversionError, match=r"^spec\.domain\.cpu\.numa: cannot map the host's NUMA cells"):
+        convert(pinned, merged(MINIMAL_CONTEXT, {"cpuSet": [0, 1], "topology": told}))
+    del cpu["dedicatedCpuPlacement"], cpu["numa"]
+    assert convert(pinned, merged(MINIMAL_CONTEXT, {"topology": told}))
 
 
 @report("B74")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -13,8 +14,12 @@ import pytest
 from kvnode.launcher import notify
 from kvnode.launcher.notify import ADDED, MODIFIED, WARNING, Notifier
 from kvnode.launcher.pod.settings import Subject
+from kvnode.rpc.errors import RpcError
+from kvnode.rpc.notify import NotifyClient
 from tests.launcher.agent import FakeAgent, Heard
+from tests.reports import report
 
+REAL_PAUSE = notify.RETRY_SECONDS
 SUBJECT = Subject("ns", "vm", "uid-1")
 
 
@@ -109,6 +114,37 @@ def test_the_newest_state_and_every_event_reach_an_agent_that_comes_late(share: 
     assert states(heard)[-2:] == ["49", "50"]
     assert len(heard) <= 4, "states that are out of date are not sent"
     assert [one.kind for one in heard].index("EVENT") < len(heard) - 1
+
+
+@report("B74")
+def test_a_socket_at_which_nobody_answers_is_dialled_again_within_a_second(
+    share: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as an agent leaves that is restarted."""
+    failures: list[RpcError] = []
+    dial = NotifyClient.open
+
+    async def counted(path: Path, timeout: float) -> NotifyClient:
+        try:
+            return await dial(path, timeout)
+        except RpcError as error:
+            failures.append(error)
+            raise
+
+    monkeypatch.setattr(NotifyClient, "open", counted)
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(share / notify.PIPE))
+
+    async def scenario(notifier: Notifier, agent: FakeAgent) -> None:
+        notifier.domain_event(ADDED, state(0))
+        async with asyncio.timeout(30):
+            while len(failures) < 2:
+                await asyncio.sleep(0.01)
+        await agent.start()
+        await agent.until(lambda one: one.kind == ADDED, "the domain came")
+
+    assert states(run(share, scenario)) == ["0"]
+    assert REAL_PAUSE <= 1
 
 
 def test_nothing_is_lost_when_the_agent_restarts_again_and_again(share: Path) -> None:
