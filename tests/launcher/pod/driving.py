@@ -46,6 +46,11 @@ def is_running(heard: Heard) -> bool:
     return heard.kind != "EVENT" and heard.state[0] == "Running"
 
 
+def knows_guest(heard: Heard) -> bool:
+    """A domain event with what the guest's agent told."""
+    return heard.kind != "EVENT" and bool(heard.content["Status"]["OSInfo"]["Machine"])
+
+
 def marked(heard: Heard) -> bool:
     """A domain event that asks the agent to stop the VM."""
     if heard.kind == "EVENT":

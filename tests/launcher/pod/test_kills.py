@@ -19,7 +19,7 @@ import pytest
 from kvnode.rpc.errors import RpcError
 from tests.conftest import Guest
 from tests.launcher.agent import FakeAgent, Heard
-from tests.launcher.pod.driving import booted, drive, ended, is_running, marked, start
+from tests.launcher.pod.driving import booted, drive, ended, is_running, knows_guest, marked, start
 from tests.launcher.pod.pod import NAME, NAMESPACE, OPTIONS, Pod, launcher_pod, pod_vmi
 from tests.reports import report
 from tests.standalone.helpers import wait_until
@@ -125,11 +125,6 @@ class TestBeforeThereIsADomain:
             pod.kill(role)
             assert pod.wait() == status
             pod.assert_nothing_left(pids)
-
-
-def knows_guest(heard: Heard) -> bool:
-    """A domain event with what the guest's agent told."""
-    return heard.kind != "EVENT" and bool(heard.content["Status"]["OSInfo"]["Machine"])
 
 
 async def its_end(pod: Pod, agent: FakeAgent, started: bool) -> None:
