@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -232,6 +233,27 @@ async def test_gates_bring_devices() -> None:
             await watch.close()
         offered.configure(ClusterConfig())
         await until(lambda: "devices.kubevirt.io/vhost-vsock" not in offered.permitted)
+
+
+@pytest.mark.parametrize("loads", [False, True])
+def test_a_device_is_opened_where_that_loads_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loads: bool
+) -> None:
+    device = tmp_path / "vhost-net"
+    device.touch()
+    opened = []
+    open_really = os.open
+
+    def spied(path: Path, flags: int) -> int:
+        opened.append(path)
+        return open_really(path, flags)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", spied)
+        SharedDevice(Kind("vhost-net", "/dev/vhost-net", loads_module=loads), tmp_path, 1).prepare()
+    assert opened == [device] * loads
+    device.unlink()
+    SharedDevice(Kind("vhost-net", "/dev/vhost-net", loads_module=loads), tmp_path, 1).prepare()
 
 
 def test_permissions_follow_the_version_of_cgroups(tmp_path: Path) -> None:

@@ -241,6 +241,9 @@ class TestDaemons:
         capacities.write_text("sev 100\ntdx 31\n")
         (found,) = self.offers(machine, developerConfiguration=gate).values()
         assert found.resource == "devices.kubevirt.io/tdx"
+        capacities.write_text("tdx 99999999999\n")
+        (several,) = self.offers(machine, developerConfiguration=gate).values()
+        assert len(several.units()) == 10_000, "not more than kubelet can be told of"
         # Attestation is wanted, not needed.
         assert found.units() == tuple(Unit(f"tdx{number}", True) for number in range(31))
         enforced = {"tdx": {"attestation": {"enforced": True, "qgsSocketPath": "/run/q/s"}}}
@@ -272,6 +275,14 @@ class TestDaemons:
 def test_what_is_not_as_it_should_be_is_named(machine: Machine, permitted: dict[str, Any], path: str) -> None:
     with pytest.raises(FieldError, match=rf"spec.configuration.permittedHostDevices.{path}"):
         offers(machine, **permitted)
+
+
+def test_of_two_kinds_for_one_resource_the_first_counts(machine: Machine) -> None:
+    machine.pci("0000:65:00.0", "10DE:1EB8", "45")
+    machine.usb("1-1", MOUSE, 1, 2)
+    both = {"usb": [usb("a.b/c", ("046d", "c077"))], "pciHostDevices": [pci("10DE:1EB8", "a.b/c")]}
+    (found,) = offers(machine, **both).values()
+    assert isinstance(found, VfioDevices)
 
 
 def test_the_variable_is_the_launchers() -> None:
