@@ -193,4 +193,4 @@ async def test_writes_of_a_start(control_plane: Cluster, namespace: str) -> None
         made = {words: count for words, count in client.calls.items() if words.startswith("POST")}
         assert made.pop("POST ['events']") == 2
         assert set(made.values()) == {1}, made  # a revision, a VMI, a pod
-        assert client.calls.total() <= 17, client.calls
+        assert client.calls.total() <= 13, client.calls
