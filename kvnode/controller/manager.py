@@ -20,7 +20,7 @@ from kvnode.controller.vmi import VirtualMachineInstanceController
 from kvnode.controller.wiring import InstanceHandlers, MachineHandlers, NodeHandlers
 from kvnode.kube import resources
 from kvnode.kube.client import Client
-from kvnode.kube.errors import NotFound
+from kvnode.kube.errors import KubeError, NotFound
 from kvnode.kube.events import EventRecorder
 from kvnode.kube.informer import Change, Informer, run_informers
 from kvnode.kube.objects import Object
@@ -32,6 +32,9 @@ from kvnode.spec.config import ClusterConfig
 logger = logging.getLogger(__name__)
 
 COMPONENT = "virtualmachine-controller"
+
+RECHECK = 30.0
+"""Seconds between looks for another project's kind that is not installed."""
 
 MIGRATIONS = Resource(
     "kubevirt.io", "v1", "virtualmachineinstancemigrations", "VirtualMachineInstanceMigration"
@@ -81,6 +84,8 @@ class Manager:
     """The only namespace to look after; "": all."""
 
     _informers: dict[str, Informer] = field(default_factory=dict)
+    _absent: set[str] = field(default_factory=set)
+    """Those of kinds that the API server did not know at the start."""
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Look after VMs, VMIs and nodes until cancelled; ``ready`` is set when work begins.
@@ -106,7 +111,10 @@ class Manager:
         synced = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(recorder.run())
-            group.create_task(run_informers(*self._informers.values(), ready=synced))
+            present = [one for name, one in self._informers.items() if name not in self._absent]
+            group.create_task(run_informers(*present, ready=synced))
+            for name in self._absent:
+                group.create_task(self._follow_later(self._informers[name]))
             await synced.wait()
             group.create_task(work(vm_queue, self.workers.vms, machines.reconcile))
             group.create_task(work(vmi_queue, self.workers.vmis, instances.reconcile))
@@ -144,12 +152,29 @@ class Manager:
     async def _watched_if_there(
         self, resource: Resource, indexers: Mapping[str, Indexer] | None = None
     ) -> Store:
-        """What another project defines is watched where that is installed."""
+        """What another project defines is watched once that is installed."""
+        store = self._watched(resource, indexers)
+        if not await self._is_there(resource):
+            self._absent.add(resource.plural)
+        return store
+
+    async def _is_there(self, resource: Resource) -> bool:
         try:
             await self.client.call("GET", resource.path(), parameters={"limit": "1"})
         except NotFound:
-            return Store(indexers)
-        return self._watched(resource, indexers)
+            return False
+        return True
+
+    async def _follow_later(self, informer: Informer) -> None:
+        while True:
+            await asyncio.sleep(RECHECK)
+            try:
+                if await self._is_there(informer.resource):
+                    break
+            except KubeError as error:
+                logger.debug("%s: %s", informer.resource, error)
+        logger.info("%s: installed, and followed from now on", informer.resource)
+        await informer.run()
 
     def _observe(self, resource: Resource, obj: Object) -> None:
         """Show a write's answer to the cache before the watch does."""

@@ -111,7 +111,7 @@ class StandIn:
 
     async def _run_guest(self, vmi: Object) -> None:
         seen = {"phase": "Running", "phaseTransitionTimestamp": timestamp(utc_now())}
-        patch = [
+        patch: list[Object] = [
             {"op": "replace", "path": "/status/phase", "value": "Running"},
             {"op": "add", "path": "/status/phaseTransitionTimestamps/-", "value": seen},
         ]

@@ -124,7 +124,7 @@ class Played:
     async def become(self, phase: str) -> None:
         """Be the node's agent: the domain is in that phase."""
         seen = {"phase": phase, "phaseTransitionTimestamp": timestamp(utc_now())}
-        patch = [
+        patch: list[Object] = [
             {"op": "replace", "path": "/status/phase", "value": phase},
             {"op": "add", "path": "/status/phaseTransitionTimestamps/-", "value": seen},
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -276,6 +276,12 @@ async def test_pod_security_is_told_in_plain_words(control_plane: Cluster, names
 @pytest.fixture
 def data_volumes(control_plane: Cluster) -> Iterator[None]:
     """CDI's kind, without CDI."""
+    with cdi_installed(control_plane):
+        yield
+
+
+@contextmanager
+def cdi_installed(control_plane: Cluster) -> Iterator[None]:
     definition = kind_of("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
     control_plane.api.apply(definition, path_of(definition))
     try:
@@ -301,6 +307,29 @@ async def test_without_cdi_it_is_asked_for(control_plane: Cluster, namespace: st
         await it.client.create(VIRTUAL_MACHINES, made)
         told = await it.condition("Failure", status="True", reason="FailedCreate")
         assert "install CDI" in told["message"]
+
+
+def test_cdi_may_come_later(control_plane: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was refused before is made then, and its progress seen."""
+    monkeypatch.setattr("kvnode.controller.manager.RECHECK", 0.5)
+
+    @real_time
+    async def run() -> None:
+        async with looked_after(control_plane, namespace) as it:
+            made = machine(namespace, it.name)
+            made["spec"]["dataVolumeTemplates"] = [
+                {"metadata": {"name": "dv"}, "spec": {"source": {"blank": {}}}}
+            ]
+            made["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "dataVolume": {"name": "dv"}}]
+            await it.client.create(VIRTUAL_MACHINES, made)
+            await it.condition("Failure", status="True", reason="FailedCreate")
+            with cdi_installed(control_plane):
+                await eventually(lambda: it.client.get(DATA_VOLUMES, "dv", namespace), 40)
+                status = {"status": {"phase": "ImportInProgress"}}
+                await it.client.patch(DATA_VOLUMES, "dv", namespace, status, PatchType.MERGE)
+                await it.vm("Provisioning")
+
+    run()
 
 
 @real_time

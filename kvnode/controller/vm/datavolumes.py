@@ -73,7 +73,7 @@ async def _create(run: Run, name: str, template: dict[str, Any]) -> None:
             return  # an importer from before claims could be adopted
         message = f"DataVolume {name} could not be created: {error}"
         if isinstance(error, NotFound):
-            message += ": install CDI, whose they are, and start the controllers again"
+            message += ": install CDI, whose they are"
         run.event(WARNING, NOT_CREATED, message)
         raise DataVolumeError(message) from error
     run.event(NORMAL, CREATED, f"Created DataVolume {name}")
