@@ -223,6 +223,15 @@ class TestScheduling:
             schedule(vmi("Running", spec={"domain": {"cpu": {"realtime": {}}}}), process.pid)
             process.kill()
 
+    def test_threads_that_ended_meanwhile_are_passed_over(self, qemu: Process) -> None:
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        one, other = threads.vcpus(qemu.pid).values()
+        threads.run_in_real_time([gone.pid, one], 1)
+        assert os.sched_getscheduler(one) == os.SCHED_FIFO
+        threads.share_cpus(gone.pid, one)
+        threads.share_cpus(other, gone.pid)
+
     def test_a_refusal_is_one_clear_error(self, qemu: Process, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(*_arguments: object) -> None:
             raise PermissionError(1, "Operation not permitted")

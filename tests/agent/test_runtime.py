@@ -198,6 +198,27 @@ class TestOwnership:
         claim_devices(found, root, ClusterConfig())
         assert [self.owner(path) for path in made[2:]] == [(107, 107), (0, 0)]
 
+    def test_a_block_device_that_is_not_there_is_libvirts_to_miss(self, root: Path) -> None:
+        """It is named better by what opens it."""
+        for name in ("kvm", "net/tun"):
+            self.device(root, name)
+        claim = {"name": "blk", "persistentVolumeClaim": {"claimName": "c"}}
+        info = {"name": "blk", "persistentVolumeClaimInfo": {"volumeMode": "Block"}}
+        found = vmi(
+            "Scheduled", spec={"volumes": [claim]}, status={"runtimeUser": 107, "volumeStatus": [info]}
+        )
+        claim_devices(found, root, ClusterConfig())
+
+    def test_emulation_needs_no_vhost_net(self, root: Path) -> None:
+        for name in ("kvm", "net/tun"):
+            self.device(root, name)
+        card = {"devices": {"interfaces": [{"name": "default", "masquerade": {}}]}}
+        found = vmi("Scheduled", spec={"domain": card}, status={"runtimeUser": 107})
+        emulation = ClusterConfig.from_mapping({"developerConfiguration": {"useEmulation": True}})
+        claim_devices(found, root, emulation)
+        with pytest.raises(CriticalNetworkError, match="/dev/vhost-net"):
+            claim_devices(found, root, ClusterConfig())
+
     def test_a_missing_device_of_the_network_fails_the_vm(self, root: Path) -> None:
         self.device(root, "kvm")
         found = vmi("Scheduled", status={"runtimeUser": 107})
