@@ -84,9 +84,11 @@ def test_rerun_on_failure_is_made_again_when_its_guest_fails_and_stays_off_when_
 def test_once_stays_off(machines: dict[str, Vm]) -> None:
     vm = machines["Once"]
     before = vm.await_up()
+    address = vm.pod()["status"]["podIP"]
     vm.power_off()
     vm.await_stopped("Succeeded")
     assert vm.uid() == before
+    assert vm.vmi()["status"]["interfaces"][0]["ipAddress"] == address
 
 
 def test_manual_runs_when_it_is_asked_for(machines: dict[str, Vm]) -> None:
@@ -99,7 +101,7 @@ def test_manual_runs_when_it_is_asked_for(machines: dict[str, Vm]) -> None:
     vm.await_stopped("Succeeded")
     assert vm.uid() == before
     vm.request({"action": "Stop", "uid": before}, {"action": "Start"})
-    vm.await_up(after=before)
+    wait_for("another VMI runs", lambda: vm.uid() not in ("", before) and vm.phase() == "Running")
 
 
 def test_a_deleted_machine_leaves_nothing(whole: Cluster, admin: Kubectl, home: str) -> None:
