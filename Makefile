@@ -14,6 +14,9 @@ STAMPS := build/stamps
 GUEST := build/guest
 REFERENCE ?= ../shared/parity
 PYTEST := $(BIN)/python -m pytest
+# All tests run in as many processes; much of their time is waiting for guests and clusters.
+JOBS ?= 2
+SHARED_OUT = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup)
 # Integration tests and the demo need root.
 ROOT := $(shell test "$$(id -u)" = 0 || echo "sudo env PYTHONDONTWRITEBYTECODE=1")
 
@@ -106,12 +109,12 @@ cluster-deploy: cluster ## Import the images into the cluster's nodes and run we
 # --- check --------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: setup ## Set up and run every test: unit and integration (root or sudo)
+test: setup ## Set up and run every test: unit and integration (root or sudo; JOBS=2 test processes, ARGS=... are pytest's)
 ifeq ($(ROOT),)
-	$(PYTEST)
+	$(PYTEST) $(SHARED_OUT) $(ARGS)
 else
-	$(PYTEST) -m "not integration"
-	$(ROOT) $(PYTEST) -p no:cacheprovider -m integration
+	$(PYTEST) $(SHARED_OUT) -m "not integration" $(ARGS)
+	$(ROOT) $(PYTEST) -p no:cacheprovider $(SHARED_OUT) -m integration $(ARGS)
 endif
 
 .PHONY: test-unit

@@ -26,6 +26,14 @@ def pytest_configure() -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several test processes (``-n``) share out files, but tests on the same cluster of nodes stay together."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        together = next((name for name in ("two_nodes", "whole") if name in fixtures), item.nodeid.split("::")[0])
+        item.add_marker(pytest.mark.xdist_group(together))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--regenerate``: write anew what tests compare with and the project itself makes."""
     parser.addoption(
