@@ -159,13 +159,15 @@ class LeaderElector:
         try:
             lease = await self._client.get(LEASES, settings.name, settings.namespace)
         except NotFound:
+            if self._is_held():
+                return False  # somebody deleted it; whoever leads does not know yet
             meta = {"name": settings.name, "namespace": settings.namespace}
             fresh = self._claimed({"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": meta})
             self._lease = await self._client.create(LEASES, fresh)
             self._saw(self._lease)
             return True
         self._saw(lease)
-        if self._holder() not in ("", settings.identity) and not self._expired():
+        if self._is_held():
             return False
         self._lease = await self._client.replace(LEASES, self._claimed(lease))
         self._saw(self._lease)
@@ -206,9 +208,14 @@ class LeaderElector:
     def _holder(self) -> str:
         return str((self._seen or {}).get("holderIdentity") or "")
 
+    def _is_held(self) -> bool:
+        """Whether another may lead still."""
+        return self._holder() not in ("", self._settings.identity) and not self._expired()
+
     def _expired(self) -> bool:
         promised = (self._seen or {}).get("leaseDurationSeconds")
-        duration = float(promised) if isinstance(promised, int) else self._settings.duration
+        # Not less than ours, whoever wrote it: the leader goes by its own settings.
+        duration = max(float(promised) if isinstance(promised, int) else 0.0, self._settings.duration)
         return asyncio.get_running_loop().time() - self._seen_at >= duration
 
 

@@ -62,7 +62,8 @@ class _Client:
 
     async def replace(self, _resource: Resource, obj: Object) -> Object:
         await self._reach()
-        assert self.leases.lease is not None
+        if self.leases.lease is None:
+            raise NotFound(404, "NotFound", "none")
         if obj["metadata"]["resourceVersion"] != self.leases.lease["metadata"]["resourceVersion"]:
             raise Conflict(409, "Conflict", "changed")
         return self._store(obj)
@@ -214,6 +215,29 @@ async def test_a_lease_that_somebody_else_took_is_not_fought_for() -> None:
         await one.task
     assert now() - taken < 3
     assert leases.lease["spec"]["holderIdentity"] == "thief"
+
+
+@virtual_time
+@pytest.mark.parametrize("edit", ["shortened", "deleted"])
+async def test_a_lease_that_somebody_edits_never_makes_two_lead(edit: str) -> None:
+    """Each time just before the other looks."""
+    leases = Leases()
+    one = Candidate(leases, "one")
+    await asyncio.sleep(1)
+    two = Candidate(leases, "two")
+    for number in range(300):
+        await asyncio.sleep(0.37)
+        if leases.lease is not None and edit == "shortened":
+            leases.lease["spec"]["leaseDurationSeconds"] = 1
+            leases.lease["metadata"]["resourceVersion"] = f"edited-{number}"
+        elif number % 7 == 0:
+            leases.lease = None
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+            assert not (one.leads and two.leads)
+    assert one.leads or two.leads
+    await one.kill()
+    await two.kill()
 
 
 @virtual_time
