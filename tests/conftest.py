@@ -30,7 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Several test processes (``-n``) share out files, but tests on the same cluster of nodes stay together."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        together = next((name for name in ("two_nodes", "whole") if name in fixtures), item.nodeid.split("::")[0])
+        together = next(
+            (name for name in ("two_nodes", "whole") if name in fixtures), item.nodeid.split("::")[0]
+        )
         item.add_marker(pytest.mark.xdist_group(together))
 
 
