@@ -17,6 +17,7 @@ from kvnode.agent.containerdisks import ContainerDisks
 from kvnode.agent.devices.offer import Host
 from kvnode.agent.devices.plugins import Plugins
 from kvnode.agent.domains import DomainStore
+from kvnode.agent.ends import Ends
 from kvnode.agent.execute import execute
 from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
 from kvnode.agent.launchers import NodeLaunchers, answers
@@ -54,6 +55,7 @@ logger = logging.getLogger(__name__)
 
 COMPONENT, LABELLER = "virt-handler", "node-labeller"
 GHOSTS = "ghost-records"
+ENDS = "ended-domains"
 _SYNC_WARNING = 10.0
 _LONGEST_WAIT = 60.0
 """Seconds between two tries of a pass that keeps failing: what is mended must not be waited for much longer."""
@@ -177,6 +179,7 @@ class Agent:
             io_retry=IoErrorRetry(clock),
             sriov_limiter=BackoffLimiter(clock),
             clock=clock_of_day,
+            ends=Ends(self.settings.private / ENDS),
         )
 
     def config(self) -> ClusterConfig:
@@ -207,6 +210,7 @@ class Agent:
                     group.create_task(informer.run())
                 group.create_task(self.web.run(self.settings.address, self.settings.port))
                 await cluster.until_synced(_SYNC_WARNING, *watches)
+                self.parts.ends.retain({uid_of(vmi) for vmi in self.vmis.store.objects()})
                 unrecorded = self._unrecorded()
                 self.domains.expect(unrecorded)
                 group.create_task(work(self.queue, self.settings.workers, self._look_at))

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kvnode.agent.domain import Domain
+from kvnode.agent.ends import Ends
 from kvnode.agent.vmi import Vmi
 from kvnode.spec.config import ClusterConfig
 
@@ -300,5 +301,4 @@ class Parts:
     io_retry: IoRetry
     sriov_limiter: Limiter
     clock: Clock
-    ends: dict[str, Domain] = field(default_factory=dict)
-    """Domains that are deleted, of VMIs whose status does not say yet how they ended; by UID."""
+    ends: Ends = field(default_factory=Ends)

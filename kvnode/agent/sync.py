@@ -92,6 +92,8 @@ async def sync(subject: Subject, parts: Parts) -> None:
     may_live = domain is not None and not is_final(vmi)
     if action is Action.DELETE and may_live and await has_come_up(vmi, parts):
         return  # what it is now has put it into the queue
+    if action is Action.DELETE and may_live and domain is not None:
+        parts.ends.keep(uid_of(vmi), domain)
     failure: Exception | None = None
     try:
         await _act(action, subject, parts)
@@ -99,11 +101,9 @@ async def sync(subject: Subject, parts: Parts) -> None:
         failure = error
         if not is_final(vmi):
             parts.recorder.event(vmi, "Warning", "SyncFailed", str(error))
-    if action is Action.DELETE and may_live and domain is not None:
-        parts.ends[uid_of(vmi)] = domain
     if subject.exists:
         await update_status(vmi, domain, failure, parts)
-    parts.ends.pop(uid_of(vmi), None)
+    parts.ends.forget(uid_of(vmi))
     if failure is not None:
         raise failure
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kvnode.agent.domain import Domain
+from kvnode.agent.ends import Ends
 from kvnode.agent.errors import AgentError, IrrecoverableError, SecureBootError
 from kvnode.agent.sync import Action, Subject, choose
 from kvnode.kube.errors import Conflict
@@ -222,9 +225,10 @@ class TestRunning:
 
     @pytest.mark.parametrize(("reason", "phase"), [("Shutdown", "Succeeded"), ("Crashed", "Failed")])
     def test_how_a_guest_ended_outlives_a_write_that_failed(
-        self, monkeypatch: pytest.MonkeyPatch, reason: str, phase: str
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reason: str, phase: str
     ) -> None:
         made = world(vmi(), domain("Shutoff", reason))
+        made.parts.ends = Ends(tmp_path)
 
         async def refuse(_api: Api, _old: object, _new: object) -> None:
             raise Conflict(409, "Conflict", "the object has changed")
@@ -235,9 +239,10 @@ class TestRunning:
                 run(made)
         assert made.domain is None
         made.begin()
+        made.parts.ends = Ends(tmp_path)  # as an agent that starts has it
         run(made)
         assert made.written["status"]["phase"] == phase
-        assert made.parts.ends == {}
+        assert list(tmp_path.iterdir()) == []
 
     def test_a_guest_that_is_lost_fails(self):
         made = world(vmi(), domain("Paused", "PostcopyFailed"))

@@ -1,0 +1,80 @@
+"""How VMs ended, from the deletion of their domains until their status says it.
+
+A domain is deleted before the status is written, as the reference does it (``pkg/virt-handler/vm.go:1404-1419``). When
+that write fails, or the agent ends before it, nobody else knows whether the guest had powered itself off or crashed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kvnode.agent.domain import Domain
+
+logger = logging.getLogger(__name__)
+
+
+class Ends:
+    """The last domains of VMs, by UID; one JSON file each in a folder, or in memory alone without one."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        """Read what an earlier agent left in ``directory``, which is made; files that are none are removed.
+
+        Raises:
+            OSError: the folder cannot be used.
+        """
+        self._directory = directory
+        self._domains: dict[str, Domain] = {}
+        if directory is None:
+            return
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in sorted(directory.iterdir()):
+            if (raw := _read(path)) is None:
+                path.unlink(missing_ok=True)
+            else:
+                self._domains[path.name] = Domain(raw)
+
+    def get(self, uid: str) -> Domain | None:
+        """The domain of a VM that ended and whose status does not say how; None when there is none."""
+        return self._domains.get(uid)
+
+    def keep(self, uid: str, domain: Domain) -> None:
+        """Remember a domain that is about to be deleted. Without room on the disk, memory alone has it."""
+        if self.get(uid) is domain:
+            return
+        self._domains[uid] = domain
+        if self._directory is None:
+            return
+        temporary = self._directory / f".{uid}"
+        try:
+            with temporary.open("wb") as file:
+                file.write(orjson.dumps(domain.raw))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._directory / uid)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            logger.warning("%s: how it ended is not on the disk: %s", domain.key, error)
+
+    def forget(self, uid: str) -> None:
+        """The status says it, or nobody asks any more."""
+        if self._domains.pop(uid, None) is not None and self._directory is not None:
+            (self._directory / uid).unlink(missing_ok=True)
+
+    def retain(self, uids: Collection[str]) -> None:
+        """Forget all others."""
+        for uid in self._domains.keys() - uids:
+            self.forget(uid)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return found if isinstance(found, dict) and Domain(found).uid == path.name else None
