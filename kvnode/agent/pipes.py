@@ -105,12 +105,14 @@ class Pipe:
             self._folder = open_in_root(root, FOLDER, os.O_RDONLY | os.O_DIRECTORY)
             server = Server(path_of(self._folder) / SOCKET, bind_notify(self._listener), AT_ONCE, LARGEST)
             await server.start(owner)
+            self._server = server
         except OSError as error:
-            self._close_folder()
             raise AgentError(
                 f"the launcher's {FOLDER}/{SOCKET} cannot be made: {error.strerror or error}"
             ) from error
-        self._server = server
+        finally:
+            if self._server is None:
+                self._close_folder()
 
     async def stop(self) -> None:
         """Hear no more of it."""
@@ -120,7 +122,10 @@ class Pipe:
                 await server.stop(0)
             except OSError as error:
                 logger.info("socket of a launcher that is gone: %s", error)
-        self._close_folder()
+            finally:
+                self._close_folder()
+        else:
+            self._close_folder()
 
     def _close_folder(self) -> None:
         if self._folder >= 0:

@@ -242,6 +242,12 @@ async def work(queue: WorkQueue, workers: int, reconcile: Reconcile) -> None:
                 queue.forget(key)
             finally:
                 queue.done(key)
+            if is_cancelled():  # under a pass that lost it
+                raise asyncio.CancelledError
+
+    def is_cancelled() -> bool:
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
 
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):

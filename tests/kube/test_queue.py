@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -150,6 +151,22 @@ async def test_workers_bring_back_what_fails_and_never_share_a_name() -> None:
     await working
     assert sorted(calls) == ["bad"] * 4 + ["good"] * 2 + ["other"]
     assert queue.failures("bad") == 0
+
+
+@virtual_time
+async def test_a_worker_ends_also_when_a_pass_loses_its_cancellation() -> None:
+    queue = WorkQueue("q")
+
+    async def reconcile(_key: str) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(10)
+
+    queue.add("a")
+    working = asyncio.create_task(work(queue, 1, reconcile))
+    await asyncio.sleep(1)
+    working.cancel()
+    await asyncio.wait([working], timeout=100)
+    assert working.cancelled()
 
 
 @virtual_time
