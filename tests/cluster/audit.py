@@ -1,9 +1,10 @@
-"""Rights: what a deployment grants, and what was asked for by the API server's audit log."""
+"""What the API server's audit log tells: rights that were used, beside those granted, and what was made."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tests.cluster.cluster import Cluster
@@ -28,8 +29,7 @@ def granted(documents: Iterable[dict[str, Any]]) -> set[Right]:
 def asked(cluster: Cluster, namespace: str, account: str) -> list[tuple[Right, int]]:
     """What a service account asked for, and the answers' codes; of a cluster that was brought up with ``audit``."""
     found = []
-    for line in (cluster.plan.root / "audit.log").read_text().splitlines():
-        entry: dict[str, Any] = json.loads(line)
+    for entry in _entries(cluster):
         if entry["user"].get("username") != f"system:serviceaccount:{namespace}:{account}":
             continue
         target = entry.get("objectRef") or {}
@@ -37,3 +37,20 @@ def asked(cluster: Cluster, namespace: str, account: str) -> list[tuple[Right, i
         right = (target.get("apiGroup") or "", resource, entry["verb"])
         found.append((right, entry["responseStatus"]["code"]))
     return found
+
+
+def made(cluster: Cluster, namespace: str) -> Counter[str]:
+    """How often something was created in a namespace, by resource; of a cluster that was brought up with ``audit``."""
+    return Counter(
+        str(entry["objectRef"]["resource"])
+        for entry in _entries(cluster)
+        if entry["verb"] == "create"
+        and (entry.get("responseStatus") or {}).get("code") == 201
+        and (entry.get("objectRef") or {}).get("namespace") == namespace
+        and not entry["objectRef"].get("subresource")
+    )
+
+
+def _entries(cluster: Cluster) -> Iterator[dict[str, Any]]:
+    for line in (cluster.plan.root / "audit.log").read_text().splitlines():
+        yield json.loads(line)
