@@ -90,12 +90,13 @@ def test_a_limit_that_the_kernel_refuses_is_said_on_the_vmi_and_tried_again(
 
 @pytest.mark.parametrize("phase", ["Scheduled", "Running"])
 def test_volumes_to_be_plugged_in_are_refused(phase: str) -> None:
-    made = world(vmi(phase, spec={"volumes": [PLUGGED]}), domain() if phase == "Running" else None)
+    asked = {"volumes": [PLUGGED], "utilityVolumes": [{"name": "dump"}]}
+    made = world(vmi(phase, spec=asked), domain() if phase == "Running" else None)
     made.parts.hotplug = NoHotplug()
     calls, condition = failing(made)
     assert "launcher.SyncVirtualMachine" not in calls
     assert condition["status"] == "False"
-    assert "spec.volumes: hp: this agent does not plug volumes" in condition["message"]
+    assert "spec.volumes: hp, dump: this agent does not plug volumes" in condition["message"]
     # The guest goes on, and ends as it is told to.
     assert not {"launcher.KillVirtualMachine", "launcher.DeleteVirtualMachine"} & set(calls)
 

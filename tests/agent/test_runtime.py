@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -208,6 +209,31 @@ class TestOwnership:
             "Scheduled", spec={"volumes": [claim]}, status={"runtimeUser": 107, "volumeStatus": [info]}
         )
         claim_devices(found, root, ClusterConfig())
+
+    def test_sev_vsock_and_shared_folders(self, root: Path) -> None:
+        """Whoever the launcher runs as."""
+        made = [self.device(root, name) for name in ("kvm", "sev", "vhost-vsock")]
+        socket = root / "var/run/kubevirt/virtiofs-containers/share.sock"
+        socket.parent.mkdir(parents=True)
+        socket.touch()
+        domain = {
+            "launchSecurity": {"sev": {}},
+            "devices": {"autoattachVSOCK": True, "filesystems": [{"name": "share", "virtiofs": {}}]},
+        }
+        claim_devices(vmi("Scheduled", spec={"domain": domain}), root, ClusterConfig())
+        assert {self.owner(path) for path in (*made, socket)} == {(107, 107)}
+
+    def test_a_block_device_is_a_device(self, root: Path) -> None:
+        for name in ("kvm", "net/tun"):
+            self.device(root, name)
+        os.mknod(root / "dev/blk", 0o600 | stat.S_IFBLK, os.makedev(1, 0))
+        claim = {"name": "blk", "persistentVolumeClaim": {"claimName": "c"}}
+        info = {"name": "blk", "persistentVolumeClaimInfo": {"volumeMode": "Block"}}
+        found = vmi(
+            "Scheduled", spec={"volumes": [claim]}, status={"runtimeUser": 107, "volumeStatus": [info]}
+        )
+        claim_devices(found, root, ClusterConfig())
+        assert self.owner(root / "dev/blk") == (107, 107)
 
     def test_emulation_needs_no_vhost_net(self, root: Path) -> None:
         for name in ("kvm", "net/tun"):
