@@ -147,8 +147,12 @@ def _status() -> None:
         print(f"{name}: dead ({reason}), cleared away")
     found = cluster.clusters()
     for one in found:
-        answers = "ready" if one.api.ready() else "not answering"
-        size = cluster.disk_use(one.plan) / 2**20
+        try:
+            answers = "ready" if one.api.ready() else "not answering"
+            size = cluster.disk_use(one.plan) / 2**20
+        except FileNotFoundError:
+            print(f"{one.name}: coming up or going down")
+            continue
         print(f"{one.name}: {answers}, {one.plan.nodes} nodes, {size:.0f} MiB on disk, {one.kubeconfig}")
     if not found:
         print("no cluster is up")

@@ -141,6 +141,15 @@ def test_a_killed_keeper_leaves_files_that_the_next_use_sweeps(
     one.down()
 
 
+@pytest.mark.usefixtures("home")
+def test_a_cluster_that_is_half_there_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    one = up(quiet, "short", crds=False)
+    one.kubeconfig.unlink()
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out == "short: coming up or going down\n"
+    one.down()
+
+
 def test_a_cluster_whose_program_dies_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = up(quiet, "short", crds=False)
     os.kill(one.pid_of("etcd"), signal.SIGKILL)
