@@ -11,20 +11,37 @@ CHUNK = 1 << 16
 
 
 async def serve(listener: socket.socket, host: str, port: int) -> None:
-    """Relay until cancelled. A direction that ends is closed, the other goes on."""
+    """Relay until cancelled; then all connections end. A direction that ends is closed, the other goes on."""
+    relayed: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        relayed.add(task)
+        writers = [writer]
         try:
             there_reader, there_writer = await asyncio.open_connection(host, port)
+            writers.append(there_writer)
+            await asyncio.gather(_copy(reader, there_writer), _copy(there_reader, writer))
         except OSError:
-            writer.close()
-            return
-        await asyncio.gather(_copy(reader, there_writer), _copy(there_reader, writer))
-        for one in (writer, there_writer):
-            one.close()
+            pass
+        except asyncio.CancelledError:
+            for one in writers:
+                one.transport.abort()  # the other side may be silent for good
+            raise
+        finally:
+            relayed.discard(task)
+            for one in writers:
+                one.close()
 
     server = await asyncio.start_server(connected, sock=listener)
-    await server.serve_forever()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        server.close()
+        for task in relayed:
+            task.cancel()
+        await asyncio.gather(*relayed, return_exceptions=True)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
