@@ -174,6 +174,8 @@ def up(
     sweep()
     name = name or f"t{secrets.token_hex(4)}"
     host.check_name(name)
+    if nodes:
+        host.allow_watchers(say)
     wanted = binaries.EVERYTHING if nodes else binaries.CONTROL_PLANE
     programs = {program: str(path) for program, path in binaries.ensure(wanted, say).items()}
     root = home() / name

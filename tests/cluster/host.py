@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.cluster.errors import ClusterError
@@ -21,6 +22,9 @@ NODE_PROGRAMS = {
     "hostname": "hostname",
     "sysctl": "procps",
 }
+INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+WATCHERS = 1024
+"""inotify instances that a user may have: a node's programs take some twenty, and the kernel's default is 128."""
 NODE_FILES = {"/usr/lib/cni/bridge": "containernetworking-plugins", "/bin/busybox": "busybox-static"}
 
 
@@ -49,6 +53,22 @@ def check(nodes: int) -> None:
     absent = [path for path in ("/dev/net/tun", "/sys/fs/cgroup") if not Path(path).exists()]
     if absent:
         raise ClusterError(f"the kernel offers no {' and no '.join(absent)}, which nodes need")
+
+
+def allow_watchers(say: Callable[[str], None], setting: Path = INOTIFY) -> None:
+    """Let many nodes watch their files; a limit that is high enough is left alone, and none is ever lowered.
+
+    Without it kubelets of a second cluster do not start, and say "too many open files".
+    """
+    limit = int(setting.read_text())
+    if limit >= WATCHERS:
+        return
+    try:
+        setting.write_text(str(WATCHERS))
+    except OSError as error:
+        say(f"fs.inotify.max_user_instances stays {limit}, which is few for nodes: {error.strerror}")
+    else:
+        say(f"fs.inotify.max_user_instances is {WATCHERS} now, after {limit}: each node takes some twenty")
 
 
 def check_name(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -84,6 +85,29 @@ def test_nodes_need_root(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClusterError, match="need root"):
         host.check(2)
     host.check(0)
+
+
+@pytest.mark.parametrize(("before", "after"), [("128", "1024"), ("1024", "1024"), ("8192", "8192")])
+def test_nodes_may_watch_many_files(tmp_path: Path, before: str, after: str) -> None:
+    setting = tmp_path / "max_user_instances"
+    setting.write_text(before)
+    said: list[str] = []
+    host.allow_watchers(said.append, setting)
+    assert setting.read_text() == after
+    assert [before in line for line in said] == [True] * (before != after)
+
+
+def test_a_limit_that_may_not_be_raised_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = tmp_path / "max_user_instances"
+    setting.write_text("128")
+
+    def refuse(*_args: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    said: list[str] = []
+    host.allow_watchers(said.append, setting)
+    assert said == ["fs.inotify.max_user_instances stays 128, which is few for nodes: Permission denied"]
 
 
 @pytest.mark.parametrize("name", ["", "A", "a" * 21, "-a", "a-", "a/b", "..", "a b"])

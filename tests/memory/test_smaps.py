@@ -40,7 +40,8 @@ def test_this_process_adds_up() -> None:
     mappings = list(parse_smaps(Path("/proc/self/smaps").read_text()))
     (rollup,) = parse_smaps(Path("/proc/self/smaps_rollup").read_text())
     assert len(mappings) > 10
-    assert abs(sum(m.resident for m in mappings) - rollup.resident) < 2 * MIB
+    # Other threads go on between the two looks.
+    assert abs(sum(m.resident for m in mappings) - rollup.resident) < max(2 * MIB, rollup.resident // 20)
     sizes = parse_status(Path("/proc/self/status").read_text())
     assert sizes.peak >= rollup.resident - MIB
     assert 0 < sizes.page_tables < 64 * MIB
