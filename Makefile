@@ -16,7 +16,7 @@ REFERENCE ?= ../shared/parity
 PYTEST := $(BIN)/python -m pytest
 # All tests run in as many processes; much of their time is waiting for guests and clusters.
 JOBS ?= 2
-SHARED_OUT = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup)
+SHARED_OUT = $(if $(filter-out 1,$(JOBS)),-n $(JOBS))
 # Integration tests and the demo need root.
 ROOT := $(shell test "$$(id -u)" = 0 || echo "sudo env PYTHONDONTWRITEBYTECODE=1")
 

@@ -7,6 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,15 +27,17 @@ def pytest_configure() -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Several test processes (``-n``) share out files, but tests on the same cluster of nodes stay together."""
-    for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        together = next(
-            (name for name in ("two_nodes", "whole") if name in fixtures), item.nodeid.split("::")[0]
-        )
-        item.add_marker(pytest.mark.xdist_group(together))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Several test processes (``-n``) share out files; files that use one cluster of nodes stay together."""
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - not there without `-n`'s plugin
+
+    class Files(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "nodes" if file.startswith(NODES) else file
+
+    return Files(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--regenerate", action="store_true", help="write expected files anew from what the code gives"
     )
+
+
+NODES = ("tests/e2e/", "tests/cluster/test_two_nodes.py")
+"""Files whose tests share clusters of nodes, which take a minute to bring up."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kvnode.agent.processes import descendants
 from kvnode.agent.watchdog import Watchdog
 from tests.agent.lab import called, lab, unhurt, until
 from tests.agent.test_faults_launchers import synchronized
@@ -250,10 +252,12 @@ async def test_a_pod_that_vanishes_while_its_guest_lives(
     now = 0.0
     async with lab(control_plane, namespace) as node, contextlib.AsyncExitStack() as agents:
         agent = await agents.enter_async_context(node.agent())
-        remote = await node.run()
         qemu = node.folder / "qemu-system-x86"
         shutil.copy(shutil.which("sleep") or "", qemu)
-        guest = await asyncio.create_subprocess_exec(str(qemu), "600")
+        # A monitor of its own: below this process there may be guests of other tests.
+        node.inside = ["sh", "-c", '"$0" 600 & setpriv --pdeathsig KILL -- "$@"; wait', str(qemu)]
+        remote = await node.run()
+        (guest,) = [pid for pid, name in descendants(remote.pid) if name.startswith("qemu")]
         try:
             if new_agent:
                 await agents.aclose()
@@ -267,8 +271,7 @@ async def test_a_pod_that_vanishes_while_its_guest_lives(
             assert (await node.get())["status"]["phase"] == "Running"
             assert unhurt([remote])
         finally:
-            guest.kill()
-            await guest.wait()
+            os.kill(guest, signal.SIGKILL)
         for now in (93.0, 125.0):  # noqa: B007
             await agent.rounds.look_after(ghost)
         await node.until("Failed")

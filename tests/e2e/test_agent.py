@@ -32,12 +32,13 @@ def test_a_node_has_labels_and_devices(kubectl: Kubectl, node: str) -> None:
 
     def ready() -> bool:
         found = kubectl.get("node", node)
-        labelled = "machine-type.node.kubevirt.io/q35" in found["metadata"]["labels"]
-        return labelled and found["status"]["allocatable"].get("devices.kubevirt.io/tun") == "1k"
+        labels = found["metadata"]["labels"]
+        labelled = "machine-type.node.kubevirt.io/q35" in labels
+        taken = found["status"]["allocatable"].get("devices.kubevirt.io/tun") == "1k"
+        return labelled and taken and labels.get("kubevirt.io/schedulable") == "true"
 
-    wait_for("labels, and a tun for each VM", ready)
+    wait_for("labels, a tun for each VM, and that VMs may come", ready)
     labels = kubectl.get("node", node)["metadata"]["labels"]
-    assert labels["kubevirt.io/schedulable"] == "true"
     for kind in ("cpu-feature", "cpu-vendor", "host-model-cpu"):
         assert any(name.startswith(f"{kind}.node.kubevirt.io/") for name in labels), kind
 
