@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from kvnode.agent.domain import UNKNOWN, Domain
 from kvnode.agent.errors import AgentError
-from kvnode.agent.ghosts import Ghost
+from kvnode.agent.ghost import Ghost
 from kvnode.kube.objects import split_key
 from kvnode.virt.domain_json import make_metadata, make_status, new_domain
 

@@ -11,17 +11,14 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from kvnode.agent.cleanup import clean_up
 from kvnode.agent.errors import AgentError
-from kvnode.agent.parts import Parts
+from kvnode.agent.ghost import Ghost
 from kvnode.agent.processes import Household
-from kvnode.agent.vmi import is_owned_by, reference, uid_of
 
 logger = logging.getLogger(__name__)
 
@@ -30,22 +27,6 @@ Answers = Callable[[str], Awaitable[bool]]
 
 _PROCESS = "process"
 _UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Ghost:
-    """A launcher that was found beside a VMI."""
-
-    namespace: str
-    name: str
-    uid: str
-    socket: str
-    """Path of its command socket on this node."""
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.namespace}/{self.name}"
 
 
 class GhostRecords:
@@ -175,16 +156,3 @@ def _household(found: object) -> Household | None:
     if type(pid) is int and type(started) is int and pid > 1 and started >= 0:
         return Household(pid, started)
     return None
-
-
-async def clean_up_moved(records: GhostRecords, answers: Answers, parts: Parts) -> None:
-    """Clean up after VMIs that run on another node now, whose launchers here ended while no agent saw it.
-
-    Records of VMIs that are gone altogether are left to the passes over their names.
-    """
-    for ghost in records:
-        vmi = parts.vmis.get(ghost.key) or await parts.api.read(ghost.key)
-        if vmi is None or is_owned_by(vmi, parts.node) or uid_of(vmi) != ghost.uid:
-            continue
-        if not await answers(ghost.socket):
-            await clean_up(reference(ghost.namespace, ghost.name, ghost.uid), parts)

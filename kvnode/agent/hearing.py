@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvnode.agent.domain import Domain
 from kvnode.agent.errors import FAILURES
-from kvnode.agent.ghosts import Ghost
+from kvnode.agent.ghost import Ghost
 from kvnode.agent.parts import Launcher, Parts
 from kvnode.agent.vmi import Vmi, key_of, uid_of
 from kvnode.kube.objects import split_key

@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 
 from kvnode.agent.errors import FAILURES, AgentError
-from kvnode.agent.ghosts import Ghost, GhostRecords
+from kvnode.agent.ghost import Ghost
+from kvnode.agent.ghosts import GhostRecords
 from kvnode.agent.parts import LauncherState
 from kvnode.agent.peers import Peer, peer_of
 from kvnode.agent.pipes import Pipe

@@ -13,13 +13,15 @@ from kvnode.agent import cluster
 from kvnode.agent.absent import NoDownwardMetrics, NoHooks, NoHotplug, NoProxy
 from kvnode.agent.beats import Heart, Labels
 from kvnode.agent.capabilities import Node, read_node
+from kvnode.agent.cleanup import clean_up_moved
 from kvnode.agent.containerdisks import ContainerDisks
 from kvnode.agent.devices.offer import Host
 from kvnode.agent.devices.plugins import Plugins
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.ends import Ends
 from kvnode.agent.execute import execute
-from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
+from kvnode.agent.ghost import Ghost
+from kvnode.agent.ghosts import GhostRecords
 from kvnode.agent.launchers import NodeLaunchers, answers
 from kvnode.agent.observe.headroom import Headroom
 from kvnode.agent.observe.health import Health

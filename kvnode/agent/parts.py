@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from kvnode.agent.domain import Domain
 from kvnode.agent.ends import Ends
+from kvnode.agent.ghost import Ghost
 from kvnode.agent.vmi import Vmi
 from kvnode.spec.config import ClusterConfig
-
-if TYPE_CHECKING:
-    from kvnode.agent.ghosts import Ghost  # its module needs this one
 
 
 class LauncherState(Enum):

@@ -18,7 +18,7 @@ import orjson
 
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.errors import AgentError
-from kvnode.agent.ghosts import Ghost
+from kvnode.agent.ghost import Ghost
 from kvnode.agent.parts import Recorder, Vmis
 from kvnode.agent.rootfs import open_in_root, path_of
 from kvnode.agent.vmi import Vmi, reference, uid_of

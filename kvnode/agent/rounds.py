@@ -15,7 +15,8 @@ from pathlib import Path
 from kvnode.agent.domain import UNKNOWN
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.errors import FAILURES, AgentError
-from kvnode.agent.ghosts import Ghost, GhostRecords
+from kvnode.agent.ghost import Ghost
+from kvnode.agent.ghosts import GhostRecords
 from kvnode.agent.launchers import NodeLaunchers, answers
 from kvnode.agent.peers import greet
 from kvnode.agent.sockets import is_socket, mark_unresponsive

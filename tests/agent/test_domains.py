@@ -8,7 +8,7 @@ import pytest
 
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.errors import AgentError
-from kvnode.agent.ghosts import Ghost
+from kvnode.agent.ghost import Ghost
 from tests.agent.build import domain, run, vmi, world
 
 KEY = "default/testvmi"

@@ -16,7 +16,7 @@ import pytest
 
 from kvnode.agent.domains import DomainStore
 from kvnode.agent.errors import AgentError
-from kvnode.agent.ghosts import Ghost
+from kvnode.agent.ghost import Ghost
 from kvnode.agent.peers import peer_of
 from kvnode.agent.pipes import LARGEST, Listener, Pipe
 from kvnode.agent.sockets import Pinned, mark_unresponsive

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kvnode.agent.cleanup import clean_up_moved
 from kvnode.agent.errors import AgentError
-from kvnode.agent.ghosts import Ghost, GhostRecords, clean_up_moved
+from kvnode.agent.ghost import Ghost
+from kvnode.agent.ghosts import GhostRecords
 from kvnode.agent.processes import Household
 from tests.agent.build import drive, vmi, world
 

@@ -163,8 +163,9 @@ async def test_a_vm_starts_runs_and_ends(control_plane: Cluster, namespace: str,
         assert launcher.asked[0]["metadata"]["uid"] == launcher.uid
         await launcher.become("Running", "Unknown")
         vmi = await node.until("Running")
-        stamps = vmi["status"]["phaseTransitionTimestamps"]
-        assert [one["phase"] for one in stamps] == ["Running"]
+        stamps = [one["phase"] for one in vmi["status"]["phaseTransitionTimestamps"]]
+        # The agent may see the VMI before its phase has been set by `vmi`, and set it too.
+        assert stamps in (["Running"], ["Scheduled", "Running"])
         assert (folder / "private/ghost-records" / launcher.uid).exists()
 
         await node.client.delete(VIRTUAL_MACHINE_INSTANCES, "testvmi", namespace)

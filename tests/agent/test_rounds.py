@@ -14,7 +14,7 @@ import pytest
 
 from kvnode.agent import rounds as module
 from kvnode.agent.domains import DomainStore
-from kvnode.agent.ghosts import Ghost
+from kvnode.agent.ghost import Ghost
 from kvnode.agent.rounds import CALL, RESYNC, Rounds
 from kvnode.agent.watchdog import PERIOD, TIMEOUT
 from kvnode.rpc.errors import RpcError

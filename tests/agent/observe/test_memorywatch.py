@@ -11,7 +11,7 @@ import pytest
 
 from kvnode.agent.domain import Domain
 from kvnode.agent.domains import DomainStore
-from kvnode.agent.ghosts import Ghost
+from kvnode.agent.ghost import Ghost
 from kvnode.agent.observe import memorywatch
 from kvnode.agent.observe.memorywatch import AT_ONCE, FIRST, GROWTH, LONGEST, LOOKED_AT, SHOWN, MemoryWatch
 from kvnode.agent.processes import Household

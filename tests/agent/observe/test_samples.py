@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kvnode.agent.domains import DomainStore
-from kvnode.agent.ghosts import Ghost
+from kvnode.agent.ghost import Ghost
 from kvnode.agent.observe.samples import LARGEST, SLOW, TOGETHER, Looker, Seen
 from kvnode.rpc.errors import RpcError
 from tests.agent.build import vmi
