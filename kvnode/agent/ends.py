@@ -66,6 +66,11 @@ class Ends:
         if self._domains.pop(uid, None) is not None and self._directory is not None:
             (self._directory / uid).unlink(missing_ok=True)
 
+    def forget_others(self, key: str, uid: str) -> None:
+        """Forget VMIs of this name that were before the one of ``uid``; all of them when that is ""."""
+        for other in [one for one, domain in self._domains.items() if domain.key == key and one != uid]:
+            self.forget(other)
+
     def retain(self, uids: Collection[str]) -> None:
         """Forget all others."""
         for uid in self._domains.keys() - uids:

@@ -32,6 +32,7 @@ async def execute(key: str, parts: Parts) -> None:
         parts.expectations.forget(key)
     elif not parts.expectations.satisfied(key):
         return
+    parts.ends.forget_others(key, uid_of(vmi) if vmi is not None else "")
     cached = parts.domains.get(key)
     if vmi is None:
         namespace, name = split_key(key)

@@ -67,3 +67,14 @@ def test_without_a_folder() -> None:
     assert ends.get("u1") is not None
     ends.forget("u1")
     assert ends.get("u1") is None
+
+
+def test_an_older_vm_of_the_name_is_forgotten(tmp_path: Path) -> None:
+    ends = Ends(tmp_path)
+    for uid in ("u1", "u2"):
+        ends.keep(uid, ended(uid))
+    ends.forget_others("default/other", "")
+    ends.forget_others("default/vm", "u2")
+    assert [path.name for path in tmp_path.iterdir()] == ["u2"]
+    ends.forget_others("default/vm", "")
+    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from kvnode.kube.resources import (
     VIRTUAL_MACHINES,
 )
 from tests.cluster.cluster import Cluster
+from tests.cluster.errors import ClusterError
 from tests.controller.standin import StandIn
 from tests.controller.test_manager import Played, eventually, machine
 from tests.controller.test_rights import kind_of, path_of
@@ -294,6 +295,10 @@ def cdi_installed(control_plane: Cluster) -> Iterator[None]:
         yield
     finally:
         control_plane.request("DELETE", path_of(definition))
+        # It goes by a finalizer; who makes it again meanwhile changes what is about to go.
+        with suppress(ClusterError):
+            while control_plane.request("GET", path_of(definition)):
+                time.sleep(0.05)
 
 
 @real_time

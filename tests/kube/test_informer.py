@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -349,6 +350,12 @@ async def test_a_server_that_is_away_is_waited_for_and_said_to_be(
         assert "configmaps: cannot be followed" in caplog.text
 
 
+def stopped(pid: int) -> bool:
+    """Whether all threads of a process are stopped (proc(5), the third field of stat)."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(text.rpartition(")")[2].split()[0] == "T" for text in stats)
+
+
 @pytest.mark.cluster
 @real_time
 async def test_a_server_that_stands_still_for_a_while(control_plane: Cluster, namespace: str) -> None:
@@ -360,6 +367,8 @@ async def test_a_server_that_stands_still_for_a_while(control_plane: Cluster, na
             pid = control_plane.pid_of("kube-apiserver")
             os.kill(pid, signal.SIGSTOP)
             try:
+                # Its threads stop one by one; the last of them may still answer.
+                await until(lambda: stopped(pid))
                 with pytest.raises(DeadlineExceeded):
                     await client.get(CONFIG_MAPS, "c", namespace)
             finally:
