@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 from collections.abc import Callable
@@ -59,6 +60,11 @@ class Programs:
         """URI of the libvirt daemon."""
         return f"qemu+unix:///system?socket={self.socket}"
 
+    @property
+    def log_socket(self) -> Path:
+        """The log daemon's socket, without which no domain starts: libvirt has QEMU write its log by it."""
+        return self.socket.with_name("virtlogd-sock")
+
     @classmethod
     def find(cls) -> Programs:
         """Look for the daemons; raises LauncherError naming the package when one is missing."""
@@ -66,10 +72,10 @@ class Programs:
         log_daemon = shutil.which("virtlogd", path=path)
         if log_daemon is None:
             raise LauncherError("LibvirtMissing", "virtlogd is not installed (Debian: libvirt-daemon)")
-        for name, socket in (("virtqemud", "virtqemud-sock"), ("libvirtd", "libvirt-sock")):
+        for name, address in (("virtqemud", "virtqemud-sock"), ("libvirtd", "libvirt-sock")):
             daemon = shutil.which(name, path=path)
             if daemon is not None:
-                return cls(log_daemon, daemon, f"{name}.conf", paths.LIBVIRT_RUN / socket)
+                return cls(log_daemon, daemon, f"{name}.conf", paths.LIBVIRT_RUN / address)
         raise LauncherError(
             "LibvirtMissing", "neither virtqemud nor libvirtd is installed (Debian: libvirt-daemon)"
         )
@@ -82,6 +88,17 @@ def write_configuration(programs: Programs, huge_pages: bool) -> None:
     (config / "qemu.conf").write_text(_QEMU_CONF + mount, encoding="ascii")
     (config / programs.config).write_text(_DAEMON_CONF, encoding="ascii")
     (config / "virtlogd.conf").write_text(_LOG_DAEMON_CONF, encoding="ascii")
+
+
+def takes_connections(socket_path: Path) -> bool:
+    """Tell whether somebody listens at a Unix socket now."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(socket_path))
+        except OSError:
+            return False
+        return True
 
 
 def driver_directory(directory: Path) -> Path | None:
@@ -104,6 +121,7 @@ class Supervised:
     def __init__(self, name: str, command: list[str], environment: dict[str, str]) -> None:
         """Start ``command`` and watch it; raises LauncherError when it does not start at all."""
         self.name = name
+        self.starts = 0
         self._command = command
         self._environment = environment
         self._stopping = threading.Event()
@@ -135,13 +153,15 @@ class Supervised:
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 self._command, env=self._environment, stdin=subprocess.DEVNULL, cwd="/", restore_signals=True
             )
         except OSError as error:
             raise LauncherError(
                 "LibvirtMissing", f"{self._command[0]} does not start: {error.strerror}"
             ) from None
+        self.starts += 1
+        return process
 
     def _watch(self) -> None:
         while True:

@@ -81,6 +81,16 @@ def _status(directory: Path, options: argparse.Namespace) -> Status:
     return Status(path, uid=options.uid, created=created, domain=domain)
 
 
+def _wait_for_log_daemon(log_socket: Path) -> None:
+    end = time.monotonic() + CONNECT_SECONDS
+    while not daemons.takes_connections(log_socket):
+        if time.monotonic() >= end:
+            raise LauncherError(
+                "LibvirtMissing", "the log daemon (virtlogd) takes no connections; see its messages"
+            )
+        time.sleep(LOOK_SECONDS)
+
+
 class Launcher:
     """One VM's launcher."""
 
@@ -105,7 +115,7 @@ class Launcher:
         prepare.run_steps(self._vmi())
         connection = Connection(programs.uri, mailbox.on_lifecycle, mailbox.on_closed)
         self._connection = connection
-        domain = self._bring_up(connection)
+        domain = self._bring_up(connection, programs.log_socket)
         self._record_pids()
         self._status.enter(RUNNING)
         logger.info("the guest runs")
@@ -120,21 +130,25 @@ class Launcher:
         for daemon in self._daemons.values():
             daemon.stop()
 
-    def _bring_up(self, connection: Connection) -> Domain:
-        """Define and start the domain. When the libvirt daemon dies over it, its successor is asked again."""
+    def _bring_up(self, connection: Connection, log_socket: Path) -> Domain:
+        """Define and start the domain. When a daemon dies over it, its successor is asked again."""
         domain = Domain(connection, self._status.domain)
+        log_daemon = self._daemons["virtlogd"]
         for attempt in range(BRING_UP_ATTEMPTS):
+            starts = log_daemon.starts
             try:
                 connection.reopen(CONNECT_SECONDS)
+                _wait_for_log_daemon(log_socket)
                 if attempt:
                     self._undo_lost_start(connection, domain)
                 if attempt == 0 or not domain.state().active:
                     domain.define(self._adapted(connection))
                     domain.start()
             except VirtError as error:
-                if attempt == BRING_UP_ATTEMPTS - 1 or connection.answers():
+                logged = daemons.takes_connections(log_socket) and log_daemon.starts == starts
+                if attempt == BRING_UP_ATTEMPTS - 1 or (connection.answers() and logged):
                     raise
-                logger.warning("the libvirt daemon went away (%s); asking its successor", error)
+                logger.warning("a daemon of libvirt went away (%s); asking its successor", error)
             else:
                 break
         return domain

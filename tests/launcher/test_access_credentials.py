@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
 
-import libvirt
 import libvirt_qemu
 import pytest
 
@@ -19,6 +18,7 @@ from kvnode.launcher.agent_poller import AgentPoller
 from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.manager.metadata import MetadataCache
 from kvnode.virt.connection import Connection
+from tests.virt.errors import libvirt_error
 
 
 def ssh(secret: str, *users: str) -> dict[str, Any]:
@@ -78,18 +78,18 @@ class Guest:
 
     def authorizedSSHKeysSet(self, user: str, keys: list[str], _flags: int) -> None:  # noqa: N802
         if not self.knows_keys:
-            raise libvirt.libvirtError("no such command")
+            raise libvirt_error("no such command")
         self.keys[user] = keys
 
     def setUserPassword(self, user: str, word: str, _flags: int) -> None:  # noqa: N802
         if user == "nobody":
-            raise libvirt.libvirtError("no such user")
+            raise libvirt_error("no such user")
         self.passwords[user] = word
 
     def agent(self, text: str) -> str:
         """Answer a command of the agent."""
         if self.away:
-            raise libvirt.libvirtError("the agent is not connected")
+            raise libvirt_error("the agent is not connected")
         request = json.loads(text)
         arguments = request.get("arguments", {})
         return json.dumps({"return": getattr(self, request["execute"].replace("-", "_"))(**arguments)})
@@ -107,9 +107,7 @@ class Guest:
 
     def guest_file_open(self, path: str, mode: str) -> int:
         if mode == "r" and path not in self.files:
-            error = libvirt.libvirtError("open")
-            error.err = (1, 0, "No such file or directory", 2, "", "", "", 0, 0)
-            raise error
+            raise libvirt_error("No such file or directory")
         self._open[7] = path
         return 7
 

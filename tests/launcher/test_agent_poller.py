@@ -24,6 +24,7 @@ from kvnode.launcher.agent_poller import (
 from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.pod.settings import Intervals
 from kvnode.virt.connection import Connection
+from tests.virt.errors import libvirt_error
 
 ALL = 0xFF
 json_values = st.recursive(
@@ -202,6 +203,6 @@ def test_only_changes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_answer_that_cannot_be_read_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    guest = Guest(ValueError("nonsense"), libvirt.libvirtError("the agent hangs"), "frozen")
+    guest = Guest(ValueError("nonsense"), libvirt_error("the agent hangs"), "frozen")
     store, told = polled(guest, monkeypatch, 4)
     assert (store.fs_freeze, told) == ("frozen", ["frozen"])

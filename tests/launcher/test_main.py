@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from kvnode.launcher import main, paths
+from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.main import Launcher
 from kvnode.launcher.status import Status
 from kvnode.virt.connection import Connection
@@ -74,9 +77,70 @@ def bring_up(monkeypatch: pytest.MonkeyPatch, directory: Path, qemu: int) -> lis
     launcher = Launcher(
         cast("Any", SimpleNamespace()), Status(directory / "status.json", uid="", created="", domain="ns_vm")
     )
-    launcher._daemons = {"virtqemud": cast("Any", daemon)}
-    launcher._bring_up(cast("Connection", daemon))
+    log_daemon = SimpleNamespace(starts=1)
+    launcher._daemons = {"virtqemud": cast("Any", daemon), "virtlogd": cast("Any", log_daemon)}
+    with socket.socket(socket.AF_UNIX) as log_socket:
+        log_socket.bind(str(directory / "virtlogd-sock"))
+        log_socket.listen()
+        launcher._bring_up(cast("Connection", daemon), directory / "virtlogd-sock")
     return daemon.did
+
+
+class LogDaemon:
+    """A log daemon that is not there yet when the guest is first started, or dies over that."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "virtlogd-sock"
+        self.starts = 1
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.did: list[str] = []
+
+    def listen(self) -> None:
+        self.socket.bind(str(self.path))
+        self.socket.listen()
+
+    def die(self) -> None:
+        self.socket.close()
+
+    def come_back(self) -> None:
+        self.path.unlink()
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.starts += 1
+        self.listen()
+
+    def domain(self, _connection: Any, _name: str) -> Any:
+        return SimpleNamespace(
+            define=self.did.append, start=self.start, state=lambda: DomainState(False, False, "")
+        )
+
+    def start(self) -> None:
+        self.did.append("start")
+        if self.did.count("start") == 1:
+            self.die()
+            threading.Timer(0.3, self.come_back).start()
+            raise VirtError("starting the guest", "Failed to connect socket")
+
+
+def test_a_guest_waits_for_a_log_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log_daemon = LogDaemon(tmp_path)
+    monkeypatch.setattr(main, "Domain", log_daemon.domain)
+    monkeypatch.setattr(main, "CONNECT_SECONDS", 5.0)
+    monkeypatch.setattr(Launcher, "_adapted", lambda _self, _connection: "define")
+    connection = SimpleNamespace(
+        reopen=lambda _timeout: log_daemon.did.append("connect"), answers=lambda: True
+    )
+    launcher = Launcher(
+        cast("Any", SimpleNamespace()), Status(tmp_path / "status.json", uid="", created="", domain="ns_vm")
+    )
+    launcher._daemons = {"virtlogd": cast("Any", log_daemon)}
+    monkeypatch.setattr(Launcher, "_undo_lost_start", lambda *_: None)
+    threading.Timer(0.3, log_daemon.listen).start()
+    launcher._bring_up(cast("Connection", connection), log_daemon.path)
+    log_daemon.socket.close()
+    assert log_daemon.did == ["connect", "define", "start"] * 2
+    monkeypatch.setattr(main, "CONNECT_SECONDS", 0.1)
+    with pytest.raises(LauncherError, match=r"\(virtlogd\) takes no connections"):
+        launcher._bring_up(cast("Connection", connection), log_daemon.path)
 
 
 def test_a_start_that_was_lost_is_undone_and_made_again(

@@ -13,6 +13,7 @@ import pytest
 from kvnode.launcher import node_capabilities
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.programs import labeller
+from tests.virt.errors import libvirt_error
 
 DOMAINS = """\
 <domainCapabilities><domain>{kind}</domain><cpu>
@@ -34,7 +35,7 @@ class Connection:
         self, _emulator: None, architecture: str, machine: str, kind: str, _flags: int
     ) -> str:
         if kind in self.refused or architecture in self.refused:
-            raise libvirt.libvirtError(f"no {kind}")
+            raise libvirt_error(f"no {kind}")
         self.asked.append((architecture, machine, kind))
         return DOMAINS.format(kind=kind)
 

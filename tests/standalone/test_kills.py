@@ -53,13 +53,13 @@ def test_a_daemon_comes_back_and_the_guest_goes_on(runner: Runner, kernel: Start
     assert runner.stop("victim").outcome == "shutdown"
 
 
-@pytest.mark.parametrize("role", ["launcher", "launcher-monitor", "virtqemud"])
+@pytest.mark.parametrize("role", ["launcher", "launcher-monitor", "virtqemud", "virtlogd"])
 def test_killed_while_it_starts(runner: Runner, kernel: StartOptions, state_dir: Path, role: str) -> None:
     runner.start(kernel_vmi("victim"), dataclasses.replace(kernel, wait=False))
     wait_until(lambda: role in runner.get("victim").pids, 60, f"a {role}")
     info = runner.get("victim")
     os.kill(info.pids[role], signal.SIGKILL)
-    if role == "virtqemud":
+    if role in {"virtqemud", "virtlogd"}:
         assert runner.wait("victim", ("Running",), 120).phase == "Running"
     else:
         assert_nothing_left(runner, info, state_dir)

@@ -12,6 +12,7 @@ from typing import Any
 from kvnode.launcher import paths
 from kvnode.launcher.access_credentials import AccessCredentials
 from kvnode.launcher.agent_poller import AgentPoller
+from kvnode.launcher.daemons import takes_connections
 from kvnode.launcher.errors import LauncherError
 from kvnode.launcher.log import logger
 from kvnode.launcher.manager.agent_store import AgentStore
@@ -23,12 +24,13 @@ from kvnode.launcher.network import PodNetwork
 from kvnode.launcher.notify import PIPE, WARNING, Notifier
 from kvnode.launcher.oom import OUT_OF_MEMORY, OomWatch
 from kvnode.launcher.pod.firmware_log import FirmwareLog
+from kvnode.launcher.pod.libvirt_files import LibvirtFiles
 from kvnode.launcher.pod.link import Link
 from kvnode.launcher.pod.lost_start import LostStart
 from kvnode.launcher.pod.options import PodOptions
 from kvnode.launcher.pod.qemu_process import QemuProcess
 from kvnode.launcher.pod.supervise import Supervised
-from kvnode.launcher.pod.trim import trim_memory
+from kvnode.launcher.pod.trim import Trimmer
 from kvnode.launcher.pod.watcher import Reading, Watcher
 from kvnode.launcher.server.commands import Commands
 from kvnode.launcher.server.serve import serve
@@ -37,6 +39,8 @@ from kvnode.rpc.server import Server
 
 #: Seconds that the libvirt daemon may take to answer first: it probes QEMU, which takes long on a busy machine.
 CONNECT_SECONDS = 60.0
+#: Seconds that the log daemon may take until it listens.
+LOG_DAEMON_SECONDS = 30.0
 #: Times that the daemon may be started before it answers for the first time.
 MOST_STARTS = 3
 #: The launcher's socket while it starts, and once it can be used: the new name is what the agent looks for.
@@ -51,8 +55,6 @@ SEEN_SECONDS = 5.0
 KILL_SECONDS = 10.0
 #: Seconds between two presses of the power button of a VM that no agent drives.
 PRESS_SECONDS = 5.0
-#: Seconds after the guest's start until what the start needed is given back.
-TRIM_SECONDS = 5.0
 #: A VMI, as JSON, that is started without an agent (``pkg/virt-launcher/standalone``).
 STANDALONE_VARIABLE = "STANDALONE_VMI"
 
@@ -74,15 +76,18 @@ class PodSteps(Steps):
 class Session:
     """One run of the launcher."""
 
-    def __init__(self, options: PodOptions, uri: str, daemon: Supervised, stop: asyncio.Event) -> None:
-        """Put the parts together; ``daemon`` serves ``uri``; ``stop`` is set when the VM is to be stopped."""
+    def __init__(
+        self, options: PodOptions, files: LibvirtFiles, daemon: Supervised, stop: asyncio.Event
+    ) -> None:
+        """Put the parts together; ``daemon`` runs on ``files``; ``stop`` is set when the VM is to be stopped."""
         subject = options.subject
         self._options = options
         self._daemon = daemon
+        self._log_socket = files.programs.log_socket
         self._stop = stop
         self._metadata = MetadataCache()
         self._store = AgentStore()
-        self._link = Link(uri, asyncio.get_running_loop())
+        self._link = Link(files.uri, asyncio.get_running_loop())
         self._link.on_stuck = self._replace_daemon
         self._notifier = Notifier(options.share / PIPE, subject)
         self._watcher = Watcher(
@@ -125,7 +130,7 @@ class Session:
         self._watcher.holds_back = lambda: self._lost_start.under_way
         self._server: Server | None = None
         self._oom = OomWatch()
-        self._trimmed = False
+        self._trimmer = Trimmer(asyncio.get_running_loop())
         self._background: set[asyncio.Task[Any]] = set()
 
     async def run(self) -> int:
@@ -140,7 +145,7 @@ class Session:
             )
             self._server.move(self._options.sockets / READY_SOCKET)
             logger.info("ready")
-            trim_memory()
+            self._trimmer.trim()
             await self._start_standalone()
             if await self._wait_for_domain():
                 await self._follow()
@@ -168,6 +173,17 @@ class Session:
                     f"{self._daemon.name} ends as soon as it is started; see its messages above",
                 )
         await connecting
+        await self._wait_for_log_daemon()
+
+    async def _wait_for_log_daemon(self) -> None:
+        """Until it takes connections no domain starts; when it does not, the agent's Sync will say so."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LOG_DAEMON_SECONDS
+        while not takes_connections(self._log_socket):
+            if loop.time() >= end:
+                logger.error("virtlogd takes no connections at %s", self._log_socket)
+                return
+            await asyncio.sleep(0.05)
 
     async def _close(self) -> None:
         if self._server is not None:
@@ -175,6 +191,7 @@ class Session:
         for task in self._background:
             task.cancel()
         self._lost_start.stop()
+        self._trimmer.stop()
         await self._manager.close()
         await self._credentials.stop()
         self._poller.stop()
@@ -294,9 +311,8 @@ class Session:
         if (reading.state, reading.reason) == ("Shutoff", "Crashed") and self._oom.killed():
             logger.error("%s", OUT_OF_MEMORY)
             self._notifier.k8s_event(WARNING, "OOMKilled", OUT_OF_MEMORY)
-        if not self._trimmed and reading.state == "Running":
-            self._trimmed = True
-            asyncio.get_running_loop().call_later(TRIM_SECONDS, trim_memory)
+        if reading.state == "Running":
+            self._trimmer.start()
 
     async def _on_ping_failed(self) -> None:
         self._notifier.k8s_event(WARNING, "GuestAgentPingFailed", "the guest agent does not answer a probe")

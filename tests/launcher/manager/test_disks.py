@@ -11,6 +11,7 @@ import pytest
 from kvnode.launcher.manager import disks
 from kvnode.launcher.manager.disks import Source, attached, detached, exchanged, sync_disks
 from kvnode.launcher.manager.xml import target_of
+from tests.virt.errors import libvirt_error
 
 HOTPLUG = "/var/run/kubevirt/hotplug-disks"
 
@@ -49,12 +50,6 @@ class Guest:
             self.calls.append((name, ET.fromstring(xml), flags))
 
         return call
-
-
-def libvirt_error(code, message):
-    error = libvirt.libvirtError(message)
-    error.err = (code, libvirt.VIR_FROM_QEMU, message, 2, "", "", "", -1, -1)
-    return error
 
 
 class TestChoice:
@@ -132,13 +127,11 @@ class TestSync:
         assert guest.calls == []
 
     def test_a_guest_that_is_already_letting_go_is_not_pressed(self):
-        error = libvirt_error(
-            libvirt.VIR_ERR_OPERATION_FAILED, "device sda is already in the process of unplug"
-        )
+        error = libvirt_error("device sda is already in the process of unplug")
         assert not sync_disks(Guest(error), domain(), domain(disk("sda")), lambda xml: xml)
 
     def test_other_errors_are_told(self):
-        error = libvirt_error(libvirt.VIR_ERR_OPERATION_FAILED, "no")
+        error = libvirt_error()
         with pytest.raises(libvirt.libvirtError):
             sync_disks(Guest(error), domain(), domain(disk("sda")), lambda xml: xml)
 

@@ -13,6 +13,7 @@ from kvnode.launcher.manager import growth
 from kvnode.launcher.manager.growth import MIB, grow_disks, grow_images, possible_size
 from kvnode.launcher.manager.instance import Instance
 from tests.reports import report
+from tests.virt.errors import libvirt_error
 
 GIB = 1 << 30
 OLD, NEW = 9_000_000, 11_003_000
@@ -106,7 +107,7 @@ class TestRunning:
     def test_what_libvirt_refuses_is_no_error_loop(self):
         class Refusing(Guest):
             def blockResize(self, *_arguments):  # noqa: N802
-                raise libvirt.libvirtError("no")
+                raise libvirt_error("no")
 
         grow_disks(instance(**claim("10Gi")), Refusing(GIB, 2 * GIB), domain("/dev/data", "block"), NEW)
 

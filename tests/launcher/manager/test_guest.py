@@ -26,14 +26,9 @@ from kvnode.virt.connection import Connection
 from kvnode.virt.domain_json.gojson import encode
 from kvnode.virt.payloads.stats import DOMAIN_STATS
 from tests.reports import report
+from tests.virt.errors import libvirt_error
 
 UNRESPONSIVE = libvirt.VIR_ERR_AGENT_UNRESPONSIVE
-
-
-def libvirt_error(code, message="no"):
-    error = libvirt.libvirtError(message)
-    error.err = (code, libvirt.VIR_FROM_QEMU, message, 2, "", "", "", -1, -1)
-    return error
 
 
 class Domain:
@@ -145,7 +140,7 @@ class TestShutdown:
         [
             None,
             Domain(libvirt.VIR_DOMAIN_SHUTOFF),
-            Domain(fails={"shutdownFlags": [libvirt_error(libvirt.VIR_ERR_OPERATION_INVALID)]}),
+            Domain(fails={"shutdownFlags": [libvirt_error(code=libvirt.VIR_ERR_OPERATION_INVALID)]}),
         ],
     )
     def test_one_that_ended_is_no_error(self, domain):
@@ -180,7 +175,7 @@ class TestPower:
         run(None, lambda host: Lifecycle(host).delete())
 
     def test_qemu_that_does_not_end_is_killed(self):
-        domain = Domain(fails={"destroyFlags": [libvirt_error(libvirt.VIR_ERR_OPERATION_FAILED)]})
+        domain = Domain(fails={"destroyFlags": [libvirt_error(code=libvirt.VIR_ERR_OPERATION_FAILED)]})
         run(domain, lambda host: Lifecycle(host).kill())
         assert domain.calls == [
             ("destroyFlags", libvirt.VIR_DOMAIN_DESTROY_GRACEFUL),
@@ -212,7 +207,7 @@ class TestPower:
         ],
     )
     def test_reboots(self, one, flags):
-        domain = Domain(fails={"reboot": [libvirt_error(UNRESPONSIVE)]})
+        domain = Domain(fails={"reboot": [libvirt_error(code=UNRESPONSIVE)]})
         run(domain, lambda host: Lifecycle(host).soft_reboot(one))
         assert domain.calls == [("reboot", getattr(libvirt, f"VIR_DOMAIN_REBOOT_{flags}"))]
 
@@ -288,7 +283,7 @@ class TestAgent:
         ],
     )
     def test_pings_of_a_guest_that_need_not_answer(self, monkeypatch, domain, well):
-        Agent(monkeypatch, libvirt_error(UNRESPONSIVE))
+        Agent(monkeypatch, libvirt_error(code=UNRESPONSIVE))
 
         async def body(host):
             await GuestAgent(host).ping("n_a")
@@ -300,7 +295,7 @@ class TestAgent:
                 run(domain, body)
 
     def test_other_errors_of_a_ping_are_told(self, monkeypatch):
-        Agent(monkeypatch, libvirt_error(libvirt.VIR_ERR_INTERNAL_ERROR))
+        Agent(monkeypatch, libvirt_error(code=libvirt.VIR_ERR_INTERNAL_ERROR))
         with pytest.raises(libvirt.libvirtError):
             run(Domain(libvirt.VIR_DOMAIN_PAUSED, 1), lambda host: GuestAgent(host).ping("n_a"))
 

@@ -11,6 +11,7 @@ import pytest
 from kvnode.launcher.manager import hardware
 from kvnode.launcher.manager.errors import ManagerError
 from kvnode.launcher.manager.instance import Instance
+from tests.virt.errors import libvirt_error
 
 MIB = 1 << 20
 
@@ -38,7 +39,7 @@ class Guest:
     def __getattr__(self, name):
         def call(*arguments):
             if any(word in str(arguments[0]) for word in self._fails):
-                raise libvirt.libvirtError("no room")
+                raise libvirt_error("no room")
             self.calls.append((name, *arguments))
 
         return call

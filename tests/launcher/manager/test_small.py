@@ -8,7 +8,6 @@ import json
 import threading
 import time
 
-import libvirt
 import pytest
 
 from kvnode.launcher.manager import host as host_module
@@ -25,6 +24,7 @@ from kvnode.virt.domain_json.errors import DomainFormatError
 from kvnode.virt.domain_json.gojson import encode
 from kvnode.virt.payloads import guest
 from tests.reports import report
+from tests.virt.errors import libvirt_error
 
 
 class TestMetadata:
@@ -220,8 +220,7 @@ class TestTurns:
 
 class TestErrors:
     def test_libvirts_keep_their_numbers(self):
-        error = libvirt.libvirtError("x")
-        error.err = (38, 10, "Failed\nto do", 2, "", "", "", -1, -1)
+        error = libvirt_error("Failed\nto do", 38, 10)
         assert describe(error) == "LibvirtError(Code=38, Domain=10, Message='Failed to do')"
 
     def test_others_are_one_line(self):
