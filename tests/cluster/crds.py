@@ -46,7 +46,9 @@ def apply_crds(api: Api) -> None:
 
 def _served(api: Api, name: str) -> bool:
     definition = api.request("GET", f"{PATH}/{name}")
-    conditions = {c["type"]: c["status"] for c in definition.get("status", {}).get("conditions", [])}
+    # null, not an empty list, until the API server has looked at the definition
+    listed = definition.get("status", {}).get("conditions") or []
+    conditions = {condition["type"]: condition["status"] for condition in listed}
     if conditions.get("Established") != "True":
         return False
     spec = definition["spec"]
