@@ -66,8 +66,8 @@ def _render(view: View) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1">{again}'
         f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body>{_header(view)}<main>{_problems(view)}'
         f"<h2>Virtual machines</h2>{machines}<h2>Last events</h2>{told}</main>"
-        '<footer>Also here: <a href="/metrics">metrics</a>, <a href="/healthz">health</a>, '
-        '<a href="/readyz">readiness</a>.</footer></body></html>'
+        '<footer>Also here: <a href="metrics">metrics</a>, <a href="healthz">health</a>, '
+        '<a href="readyz">readiness</a>.</footer></body></html>'
     )
 
 
@@ -77,9 +77,9 @@ def _header(view: View) -> str:
     state = "near" if view.problems else "good"
     word = "not ready" if view.problems else "ready"
     follow = (
-        '<a href="/">Stop following</a>'
+        '<a href="./">Stop following</a>'
         if view.follows
-        else f'<a href="/?follow">Follow (every {REFRESH} s)</a>'
+        else f'<a href="?follow">Follow (every {REFRESH} s)</a>'
     )
     return (
         f'<header><h1>{escape(view.node)}</h1><span class="pill {state}">agent {word}</span>'

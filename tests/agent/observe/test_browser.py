@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession, web
 
 from kvnode.agent.observe.events import Event
 from kvnode.agent.observe.memorywatch import Measured
@@ -53,10 +54,10 @@ class Looker:
 async def shown(count: int = 0) -> AsyncIterator[tuple[Tab, str]]:
     """The page, loaded from the agent's own server."""
     state = State(Agent().health(), Source("node01", lambda: True, Queue()), lambda: TOLD)
-    web = Web(Looker(count), state)
-    async with background(web.run("127.0.0.1", 0)):
-        await until(lambda: web.port)
-        url = f"http://127.0.0.1:{web.port}/"
+    served = Web(Looker(count), state)
+    async with background(served.run("127.0.0.1", 0)):
+        await until(lambda: served.port)
+        url = f"http://127.0.0.1:{served.port}/"
         async with browser(BROWSER or "") as tab:
             await tab.open(url)
             yield tab, url
@@ -170,6 +171,47 @@ async def test_following_is_a_link_away() -> None:
         await until_is(tab, f"{url}?follow")
         assert await tab.value("document.querySelector('meta[http-equiv]').content") == "10"
         assert await tab.value("document.querySelector('header a').innerText") == "Stop following"
+
+
+@real_time
+async def test_links_work_below_the_path_of_a_proxy() -> None:
+    """Of an API server's, say: each leads to where it says, and back again."""
+    async with shown() as (tab, url), proxied(url) as below:
+        await tab.open(below)
+        await tab.value("document.querySelector('header a').click()")
+        await until_is(tab, f"{below}?follow")
+        await tab.value("document.querySelector('header a').click()")
+        await until_is(tab, below)
+        for number, name in enumerate(("metrics", "healthz", "readyz")):
+            await tab.open(below)
+            await tab.value(f"document.querySelectorAll('footer a')[{number}].click()")
+            await until_is(tab, below + name)
+            assert await tab.value("document.body.innerText") != "not here"
+
+
+@asynccontextmanager
+async def proxied(url: str) -> AsyncIterator[str]:
+    """A proxy that serves what is at ``url`` below a path of its own, and nothing else."""
+
+    async def serve(request: web.Request) -> web.Response:
+        asked = f"{url}{request.match_info['rest']}?{request.query_string}".rstrip("?")
+        async with ClientSession() as session, session.get(asked) as answer:
+            headers = {"Content-Type": answer.headers["Content-Type"]}
+            return web.Response(body=await answer.read(), status=answer.status, headers=headers)
+
+    async def miss(_request: web.Request) -> web.Response:
+        return web.Response(text="not here", status=404)
+
+    application = web.Application()
+    prefix = "/api/v1/nodes/node01:8185/proxy/"
+    application.add_routes([web.get(prefix + "{rest:.*}", serve), web.get("/{rest:.*}", miss)])
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}{prefix}"
+    finally:
+        await runner.cleanup()
 
 
 async def until_is(tab: Tab, url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from urllib.parse import urljoin
 
 import pytest
 
@@ -124,6 +125,15 @@ def test_an_agent_that_is_not_ready_says_why() -> None:
 def test_the_page_stands_still_unless_it_is_to_follow() -> None:
     assert not any(one.get("http-equiv") for one in read().of("meta"))
     assert any(one.get("http-equiv") == "refresh" for one in read(follows=True).of("meta"))
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_links_lead_on_from_wherever_the_page_is_served(follows: bool) -> None:
+    """Such as below the path of an API server's proxy."""
+    here = "https://server/api/v1/nodes/node01:8185/proxy/"
+    links = [str(one["href"]) for one in read(follows=follows).of("a")]
+    on = {urljoin(here + "?follow" * follows, link).removeprefix(here) for link in links}
+    assert on == {"metrics", "healthz", "readyz", "" if follows else "?follow"}
 
 
 @pytest.mark.parametrize(
