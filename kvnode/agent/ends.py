@@ -2,6 +2,7 @@
 
 A domain is deleted before the status is written, as the reference does it (``pkg/virt-handler/vm.go:1404-1419``). When
 that write fails, or the agent ends before it, nobody else knows whether the guest had powered itself off or crashed.
+Where the disk has no room for it, the status is written first, while the launcher still has the domain.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ class Ends:
         """
         self._directory = directory
         self._domains: dict[str, Domain] = {}
+        self._unwritten: set[str] = set()
         if directory is None:
             return
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in sorted(directory.iterdir()):
             if (raw := _read(path)) is None:
-                path.unlink(missing_ok=True)
+                _remove(path)
             else:
                 self._domains[path.name] = Domain(raw)
 
@@ -43,13 +45,17 @@ class Ends:
         """The domain of a VM that ended and whose status does not say how; None when there is none."""
         return self._domains.get(uid)
 
-    def keep(self, uid: str, domain: Domain) -> None:
-        """Remember a domain that is about to be deleted. Without room on the disk, memory alone has it."""
-        if self.get(uid) is domain:
-            return
+    def keep(self, uid: str, domain: Domain) -> bool:
+        """Remember a domain that is about to be deleted; tell whether that outlives this process.
+
+        Without room on the disk, memory alone has it, and it is tried again the next time. Without a folder memory is
+        all that is wanted.
+        """
+        if self.get(uid) is domain and uid not in self._unwritten:
+            return True
         self._domains[uid] = domain
         if self._directory is None:
-            return
+            return True
         temporary = self._directory / f".{uid}"
         try:
             with temporary.open("wb") as file:
@@ -58,13 +64,18 @@ class Ends:
                 os.fsync(file.fileno())
             temporary.replace(self._directory / uid)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            _remove(temporary)
+            self._unwritten.add(uid)
             logger.warning("%s: how it ended is not on the disk: %s", domain.key, error)
+            return False
+        self._unwritten.discard(uid)
+        return True
 
     def forget(self, uid: str) -> None:
-        """The status says it, or nobody asks any more."""
+        """The status says it, or nobody asks any more. A file that cannot be removed is left to the next agent."""
+        self._unwritten.discard(uid)
         if self._domains.pop(uid, None) is not None and self._directory is not None:
-            (self._directory / uid).unlink(missing_ok=True)
+            _remove(self._directory / uid)
 
     def forget_others(self, key: str, uid: str) -> None:
         """Forget VMIs of this name that were before the one of ``uid``; all of them when that is ""."""
@@ -75,6 +86,13 @@ class Ends:
         """Forget all others."""
         for uid in self._domains.keys() - uids:
             self.forget(uid)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        logger.warning("%s: is left: %s", path, error.strerror)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -92,8 +92,11 @@ async def sync(subject: Subject, parts: Parts) -> None:
     may_live = domain is not None and not is_final(vmi)
     if action is Action.DELETE and may_live and await has_come_up(vmi, parts):
         return  # what it is now has put it into the queue
-    if action is Action.DELETE and may_live and domain is not None:
-        parts.ends.keep(uid_of(vmi), domain)
+    told = False
+    if action is Action.DELETE and may_live and domain is not None and subject.exists:
+        told = not parts.ends.keep(uid_of(vmi), domain)
+        if told:  # the disk is full: nothing but the launcher has it until the status does
+            await update_status(vmi, domain, None, parts)
     failure: Exception | None = None
     try:
         await _act(action, subject, parts)
@@ -101,7 +104,7 @@ async def sync(subject: Subject, parts: Parts) -> None:
         failure = error
         if not is_final(vmi):
             parts.recorder.event(vmi, "Warning", "SyncFailed", str(error))
-    if subject.exists:
+    if subject.exists and not told:
         await update_status(vmi, domain, failure, parts)
     parts.ends.forget(uid_of(vmi))
     if failure is not None:

@@ -56,14 +56,30 @@ def test_files_that_are_none_are_removed(tmp_path: Path) -> None:
 def test_without_room_memory_has_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ends = Ends(tmp_path)
     tmp_path.rmdir()  # nothing can be written there, as on a full disk
-    ends.keep("u1", ended("u1"))
-    assert ends.get("u1") is not None
+    one = ended("u1")
+    assert not ends.keep("u1", one)
+    assert ends.get("u1") is one
     assert "default/vm: how it ended is not on the disk" in caplog.text
+    assert not ends.keep("u1", one), "it is tried again each time"
+    tmp_path.mkdir()
+    assert ends.keep("u1", one)
+    assert Ends(tmp_path).get("u1") is not None
+
+
+def test_what_cannot_be_removed_holds_nobody_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "folder").mkdir()
+    ends = Ends(tmp_path)
+    ends.keep("u1", ended("u1"))
+    (tmp_path / "u1").unlink()
+    (tmp_path / "u1").mkdir()  # a file system that may not be written refuses it likewise
+    ends.forget("u1")
+    assert ends.get("u1") is None
+    assert caplog.text.count("is left") == 2
 
 
 def test_without_a_folder() -> None:
     ends = Ends()
-    ends.keep("u1", ended("u1"))
+    assert ends.keep("u1", ended("u1"))
     assert ends.get("u1") is not None
     ends.forget("u1")
     assert ends.get("u1") is None

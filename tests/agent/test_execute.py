@@ -244,6 +244,32 @@ class TestRunning:
         assert made.written["status"]["phase"] == phase
         assert list(tmp_path.iterdir()) == []
 
+    def test_without_room_for_how_it_ended_the_status_comes_before_the_domain_goes(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """The launcher still has it when the write fails and the agent ends."""
+        made = world(vmi(), domain("Shutoff", "Shutdown"))
+        made.parts.ends = Ends(tmp_path)
+        tmp_path.rmdir()
+
+        async def refuse(_api: Api, _old: object, _new: object) -> None:
+            raise Conflict(409, "Conflict", "the object has changed")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Api, "write_status", refuse)
+            with pytest.raises(Conflict):
+                run(made)
+        assert made.domain is not None
+        assert "launcher.DeleteVirtualMachine" not in made.calls
+        made.begin()
+        made.parts.ends = Ends(tmp_path)  # as an agent that starts, and knows nothing
+        tmp_path.rmdir()
+        calls = run(made)
+        assert calls.count("api.UpdateVMI") == 1
+        assert calls.index("api.UpdateVMI") < calls.index("launcher.DeleteVirtualMachine")
+        assert made.written["status"]["phase"] == "Succeeded"
+        assert made.domain is None
+
     def test_a_guest_that_is_lost_fails(self):
         made = world(vmi(), domain("Paused", "PostcopyFailed"))
         with pytest.raises(IrrecoverableError):

@@ -23,6 +23,7 @@ from tests.agent.test_faults_launchers import synchronized
 from tests.agent.test_main import SPEC, configuration
 from tests.cluster.cluster import Cluster
 from tests.cluster.relay import serve
+from tests.kube.faults import Fault
 from tests.kube.loops import minutes
 from tests.kube.support import background
 from tests.net.namespaces import Namespace
@@ -110,6 +111,30 @@ async def test_no_room_for_any_record_when_the_agent_starts(control_plane: Clust
                 await runs.become("Shutoff", "Shutdown")
                 await node.until("Succeeded", "runs")
             assert node.history.phases("runs") == ["Scheduled", "Running", "Succeeded"]
+
+
+@minutes(3)
+async def test_no_room_for_how_a_guest_ended_and_an_agent_that_dies_over_it(
+    control_plane: Cluster, namespace: str
+) -> None:
+    """The API server takes no status meanwhile either; the next agent still learns that nothing crashed."""
+    write = "PATCH .*virtualmachineinstances/testvmi"
+    async with lab(control_plane, namespace) as node:
+        with small_disk(node.settings.private) as filler:
+            async with node.agent():
+                remote = await node.run()
+                fill(filler)
+                refusals = Fault(write, times=10_000, status=500, body=b"{}")
+                node.server.faults.append(refusals)
+                await remote.become("Shutoff", "Shutdown")
+                await until(lambda: refusals.times < 9_998)
+                assert "delete" not in remote.calls
+            refusals.times = 0
+            async with node.agent():
+                await node.until("Succeeded")
+                await called(remote, "delete")
+            assert node.history.phases() == ["Scheduled", "Running", "Succeeded"]
+            filler.unlink()
 
 
 NETWORKED = {
