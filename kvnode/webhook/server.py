@@ -28,6 +28,9 @@ closes first on the other side's question would have it fail."""
 _PATIENCE = 10.0
 """Seconds in which a question must be here: after the configurations' timeoutSeconds nobody waits for the answer."""
 
+_BROKEN_OFF = (ConnectionError, HttpProcessingError, web.RequestPayloadError)
+"""What comes of a client that hangs up, or sends what is no HTTP: which of them is the HTTP parser's choice."""
+
 
 def make_tls(pair: Pair) -> ssl.SSLContext:
     """A server's TLS settings."""
@@ -79,7 +82,7 @@ async def _body(request: web.Request) -> bytes:
             return await request.read()
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="the review did not arrive in time\n") from None
-    except (ConnectionError, web.RequestPayloadError):
+    except _BROKEN_OFF:
         raise web.HTTPBadRequest(text="the review did not arrive whole\n") from None
 
 
@@ -88,7 +91,7 @@ class _Log(logging.LoggerAdapter[logging.Logger]):
 
     def exception(self, msg: object, *args: object, exc_info: Any = True, **kwargs: Any) -> None:
         """A line at most about a client; all about anything else."""
-        if isinstance(exc_info, (HttpProcessingError, ConnectionError)):
+        if isinstance(exc_info, _BROKEN_OFF):
             self.debug("%s: %s", msg % args if isinstance(msg, str) else msg, type(exc_info).__name__)
         else:
             super().exception(msg, *args, exc_info=exc_info, **kwargs)
