@@ -10,7 +10,7 @@ from kvnode.agent.observe.events import Event
 from kvnode.agent.parts import Expectations
 from kvnode.agent.status.write import status_patch
 from kvnode.agent.vmi import Vmi, key_of, metadata
-from kvnode.api.names import APP_LABEL, LAUNCHER_APP, NODE_NAME_LABEL
+from kvnode.api.names import APP_LABEL, LAUNCHER_APP, MIGRATION_TARGET_NODE_LABEL, NODE_NAME_LABEL
 from kvnode.kube.client import Client, PatchType
 from kvnode.kube.errors import NotFound
 from kvnode.kube.events import LONGEST_MESSAGE, EventRecorder
@@ -94,6 +94,12 @@ class LauncherPods:
 def instances(client: Client, node: str) -> Informer:
     """The watch over VMIs of the node."""
     return Informer(client, VIRTUAL_MACHINE_INSTANCES, label_selector=f"{NODE_NAME_LABEL}={node}")
+
+
+def arriving_instances(client: Client, node: str) -> Informer:
+    """The watch over VMIs that are to come to the node from another."""
+    selector = f"{MIGRATION_TARGET_NODE_LABEL}={node}"
+    return Informer(client, VIRTUAL_MACHINE_INSTANCES, label_selector=selector)
 
 
 def launcher_pods(client: Client, node: str) -> Informer:

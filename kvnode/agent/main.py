@@ -39,13 +39,14 @@ from kvnode.agent.rounds import Rounds
 from kvnode.agent.runtime import NodeRuntime
 from kvnode.agent.settings import Settings, host_architecture
 from kvnode.agent.sockets import Sockets
+from kvnode.agent.targets import Targets
 from kvnode.agent.vmi import Vmi, is_final, key_of, metadata, uid_of
 from kvnode.agent.watchdog import LauncherStates
 from kvnode.api.errors import FieldError
 from kvnode.kube.client import Client
 from kvnode.kube.events import EventRecorder
 from kvnode.kube.expectations import Expectations
-from kvnode.kube.informer import Change
+from kvnode.kube.informer import Change, Informer
 from kvnode.kube.objects import utc_now
 from kvnode.kube.queue import WorkQueue, work
 from kvnode.net.podnetwork import PodNetworks
@@ -95,10 +96,12 @@ class Agent:
         self.events = EventRecorder(client, COMPONENT, settings.node)
         self.node_events = EventRecorder(client, LABELLER, settings.node)
         self.vmis = cluster.instances(client, settings.node)
+        self.arriving = cluster.arriving_instances(client, settings.node)
         self.pods = cluster.launcher_pods(client, settings.node)
         self.kubevirts = cluster.configurations(client)
         self.sockets = Sockets(settings.pods, settings.node, cluster.LauncherPods(self.pods))
         recorder = cluster.VmiRecorder(self.events)
+        self.arriving.add_handler(Targets(settings.node, recorder).changed)
         self.launchers = NodeLaunchers(
             self.sockets,
             LauncherStates(self.sockets, utc_now, self._has_qemu),
@@ -145,7 +148,7 @@ class Agent:
             since_round=lambda: self.rounds.since,
             connected=lambda: self.connected,
             plugins=lambda: self.plugins.initialised,
-            watches=lambda: cluster.troubles(self.kubevirts, self.pods, self.vmis),
+            watches=lambda: cluster.troubles(*self._watches()),
         )
         source = Source(self.settings.node, self.is_ready, self.queue, self.node.deprecated_machines)
         return memory, Web(looker, State(health, source, lambda: tuple(recorder.last)))
@@ -203,7 +206,7 @@ class Agent:
         self.vmis.add_handler(self._on_vmi)
         # What failed for want of the API server need not wait its time.
         self.vmis.reflector.recovered = self.queue.retry_now
-        watches = (self.kubevirts, self.pods, self.vmis)
+        watches = self._watches()
         try:
             async with asyncio.TaskGroup() as group:
                 for recorder in (self.events, self.node_events):
@@ -228,6 +231,9 @@ class Agent:
         finally:
             self.connected = False
             await self.launchers.hang_up()
+
+    def _watches(self) -> tuple[Informer, ...]:
+        return self.kubevirts, self.pods, self.arriving, self.vmis
 
     async def _look_at(self, key: str) -> None:
         await execute(key, self.parts)

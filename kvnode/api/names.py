@@ -34,4 +34,5 @@ UNPAUSED_READINESS_GATE = "kubevirt.io/virtual-machine-unpaused"
 
 # On a VirtualMachineInstance.
 NODE_NAME_LABEL = "kubevirt.io/nodeName"
+MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName"
 FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"

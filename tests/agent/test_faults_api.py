@@ -27,7 +27,8 @@ __all__ = ["configuration"]
 pytestmark = pytest.mark.cluster
 
 STATUS_WRITE = r"PATCH /apis/kubevirt.io/v1/namespaces/[^/]+/virtualmachineinstances/testvmi"
-WATCH = r"virtualmachineinstances\?.*watch=true"
+WATCH = r"virtualmachineinstances\?(?=.*nodeName).*watch=true"
+"""Of the node's own VMIs."""
 
 
 def refusal(code: int, reason: str, **details: object) -> bytes:
