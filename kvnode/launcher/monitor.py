@@ -5,7 +5,8 @@ Run as a file (``python -I -S monitor.py [OPTION...] -- LAUNCHER ARGUMENT...``) 
 library is loaded, and little of it: this process exists once a VM. What it does is fixed by
 ``cmd/virt-launcher-monitor/virt-launcher-monitor.go``:
 
-* SIGINT, SIGTERM and SIGQUIT reach the launcher as SIGTERM, each time they come;
+* SIGINT, SIGTERM and SIGQUIT reach the launcher as SIGTERM, each time they come, as soon as it can take it: one that
+  has hardly begun would die of it, and a VM that was stopped so early would look like one that failed;
 * QEMU, left behind by a launcher that ended, gets SIGTERM, ten seconds, then SIGKILL;
 * logs that nobody else shows are written to this one's, an Istio proxy beside it is told to quit, and the sockets
   that keep container disks running are removed;
@@ -24,6 +25,8 @@ import time
 
 #: Seconds between SIGTERM and SIGKILL for a QEMU without a launcher.
 QEMU_GRACE = 10.0
+#: Seconds for which a launcher that does not handle SIGTERM yet is spared it.
+DEAF_SECONDS = 5.0
 
 #: Logs that are shown when the launcher has ended: a file, or a directory of files.
 LOGS = (
@@ -81,14 +84,18 @@ def run(command: list[str], *, show_logs: bool = False) -> int:
     except OSError as error:
         _say(f"the launcher {command[0]} does not start: {error.strerror}")
         return 1
+    deaf_until = time.monotonic() + DEAF_SECONDS
+    stop = False
     while True:
         status = _reap(launcher)
         if status is not None:
             break
-        received = signal.sigwait(_WATCHED)
-        if received in _PASSED_ON:
+        if stop and (time.monotonic() >= deaf_until or _handles_sigterm(launcher)):
+            stop = False
             with contextlib.suppress(ProcessLookupError):
                 os.kill(launcher, signal.SIGTERM)
+        received = signal.sigtimedwait(_WATCHED, 0.02) if stop else signal.sigwaitinfo(_WATCHED)
+        stop = stop or (received is not None and received.si_signo in _PASSED_ON)
     if status != 0:
         _say(f"the launcher ended with status {status}")
     if show_logs:
@@ -98,6 +105,16 @@ def run(command: list[str], *, show_logs: bool = False) -> int:
         if not end_process(qemu, QEMU_GRACE):
             return 1
     return status
+
+
+def _handles_sigterm(pid: int) -> bool:
+    """Tell whether a process has a handler for SIGTERM."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123
+            caught = file.read().partition(b"\nSigCgt:")[2].split(None, 1)[0]
+        return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+    except (OSError, IndexError, ValueError):
+        return False
 
 
 def _reap(launcher: int) -> int | None:

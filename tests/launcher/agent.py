@@ -16,6 +16,9 @@ from kvnode.rpc.notify import bind_notify
 from kvnode.rpc.notify_v1_pb2 import DomainEventRequest, K8sEventRequest
 from kvnode.rpc.server import Server
 
+#: Seconds that a launcher may take to answer on a busy machine; a real agent comes again instead.
+CONNECT_SECONDS = 30.0
+
 
 @dataclass(frozen=True)
 class Heard:
@@ -122,7 +125,7 @@ class FakeAgent:
                     self._shutting_down = True
                     await client.vmi_command("ShutdownVirtualMachine", self.vmi)
 
-    async def until(self, condition: Callable[[Heard], bool], what: str, seconds: float = 60) -> Heard:
+    async def until(self, condition: Callable[[Heard], bool], what: str, seconds: float = 120) -> Heard:
         """Wait for a message, heard already or not; fails the test when it does not come."""
         try:
             async with asyncio.timeout(seconds), self._news:
@@ -149,7 +152,7 @@ class FakeAgent:
     @contextlib.asynccontextmanager
     async def commands(self) -> Any:
         """A client of the launcher."""
-        client = await CmdClient.open(self.socket)
+        client = await CmdClient.open(self.socket, CONNECT_SECONDS)
         try:
             yield client
         finally:

@@ -151,7 +151,7 @@ def play(
         credentials.start(instance)
         credentials.start(instance)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await scenario(metadata)
         finally:
             await credentials.stop()

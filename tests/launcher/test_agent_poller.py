@@ -183,7 +183,7 @@ def polled(guest: Guest, monkeypatch: pytest.MonkeyPatch, times: int) -> tuple[A
         assert not poller.running
         poller.run_while(True)
         poller.run_while(True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while guest.asked < times:
                 await asyncio.sleep(0.01)
         poller.run_while(False)

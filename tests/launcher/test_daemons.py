@@ -63,7 +63,7 @@ def test_a_daemon_that_ends_is_started_again_until_it_is_stopped(monkeypatch: py
     daemon = Supervised("sleeper", ["sleep", "60"], dict(os.environ))
     first = daemon.pid
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: daemon.pid != first, 10, "another process")
+    wait_until(lambda: daemon.pid != first, 60, "another process")
     second = daemon.pid
     assert alive(second)
     daemon.stop()

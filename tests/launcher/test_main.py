@@ -124,7 +124,7 @@ class LogDaemon:
 def test_a_guest_waits_for_a_log_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log_daemon = LogDaemon(tmp_path)
     monkeypatch.setattr(main, "Domain", log_daemon.domain)
-    monkeypatch.setattr(main, "CONNECT_SECONDS", 5.0)
+    monkeypatch.setattr(main, "CONNECT_SECONDS", 60.0)
     monkeypatch.setattr(Launcher, "_adapted", lambda _self, _connection: "define")
     connection = SimpleNamespace(
         reopen=lambda _timeout: log_daemon.did.append("connect"), answers=lambda: True

@@ -137,7 +137,7 @@ def test_a_socket_at_which_nobody_answers_is_dialled_again_within_a_second(
 
     async def scenario(notifier: Notifier, agent: FakeAgent) -> None:
         notifier.domain_event(ADDED, state(0))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(failures) < 2:
                 await asyncio.sleep(0.01)
         await agent.start()
@@ -165,7 +165,7 @@ def test_the_end_counts_as_told_when_the_agent_has_heard_of_it(share: Path) -> N
         await asyncio.sleep(0.2)
         assert not notifier.final_told.is_set()
         await agent.start()
-        await asyncio.wait_for(notifier.final_told.wait(), 10)
+        await asyncio.wait_for(notifier.final_told.wait(), 60)
 
     run(share, scenario)
 
@@ -177,7 +177,7 @@ def test_a_state_that_the_agent_fails_to_take_is_told_again_until_it_does(share:
         agent.refuse, agent.refusals = "the API server is away", times
         notifier.domain_event(ADDED, state(1))
         notifier.domain_event(MODIFIED, state(2), final=True)
-        await asyncio.wait_for(notifier.final_told.wait(), 30)
+        await asyncio.wait_for(notifier.final_told.wait(), 60)
 
     heard = run(share, scenario)
     assert states(heard)[-1] == "2", "the newest state"
@@ -235,10 +235,10 @@ def test_the_end_of_a_domain_is_not_the_last_word_when_another_comes(share: Path
     async def scenario(notifier: Notifier, agent: FakeAgent) -> None:
         await agent.start()
         notifier.domain_event(MODIFIED, state(1), final=True)
-        await asyncio.wait_for(notifier.final_told.wait(), 10)
+        await asyncio.wait_for(notifier.final_told.wait(), 60)
         notifier.domain_event(ADDED, state(2))
         assert not notifier.final_told.is_set()
         notifier.domain_event(MODIFIED, state(3), final=True)
-        await asyncio.wait_for(notifier.final_told.wait(), 10)
+        await asyncio.wait_for(notifier.final_told.wait(), 60)
 
     assert states(run(share, scenario)) == ["1", "2", "3"]

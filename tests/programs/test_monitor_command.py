@@ -70,3 +70,23 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert done.returncode == 5
     assert done.stdout == f"{launcher} --name vm --container-disk-dir {disks}\n"
     assert [file.name for file in disks.iterdir()] == ["disk_0.img"]
+
+
+def test_a_signal_that_comes_before_there_is_a_monitor_is_not_lost(tmp_path: Path) -> None:
+    launcher = tmp_path / "virt-launcher"
+    waits = "i=0; while [ $i -lt 100 ]; do i=$((i+1)); sleep 0.1; done; exit 9"
+    launcher.write_text(f"#!/bin/sh\ntrap 'exit 4' TERM\n{waits}\n")
+    launcher.chmod(0o755)
+    script = f"""
+import os, signal, sys
+from kvnode.launcher.programs import monitor
+sys.argv[0] = {str(tmp_path / "virt-launcher-monitor")!r}
+command = monitor.monitor_command
+def interrupted(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return command(*arguments)
+monitor.monitor_command = interrupted
+sys.exit(monitor.main(["--container-disk-dir", {str(tmp_path)!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
+    assert done.returncode == 4

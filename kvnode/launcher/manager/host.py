@@ -126,6 +126,12 @@ class Host:
     def _had_turn(self, _task: asyncio.Task[Any]) -> None:
         self._waiting -= 1
 
+    async def to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Do work of several steps that belong together also when whoever asked has gone: a client's deadline
+        cancels its call wherever that is.
+        """
+        return await asyncio.shield(self.in_background(work))
+
     def in_background(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Start work that nobody may wait for; :meth:`close` ends it."""
         task = asyncio.get_running_loop().create_task(work)

@@ -128,8 +128,11 @@ class Lifecycle:
         until = time.monotonic() + grace
         while (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(PRESS_SECONDS, left))
-            if not await self._host.call(self._press):
-                return
+            try:
+                if not await self._host.call(self._press):
+                    return
+            except Exception as error:  # its daemon is away, say: the next time it may be back
+                logger.warning("the guest cannot be asked to shut down again: %s", error)
 
     async def kill(self) -> None:
         """End QEMU: SIGTERM, and SIGKILL when that was not enough. One that ended is left alone."""

@@ -129,7 +129,7 @@ class Manager(Unsupported):
         """Ask the guest to shut down."""
         self.host.check(vmi)
         self._unfinished = None
-        await self._lifecycle.shutdown(vmi)
+        await self.host.to_its_end(self._lifecycle.shutdown(vmi))
 
     async def kill(self, vmi: Instance) -> None:
         """End QEMU."""
@@ -213,12 +213,12 @@ class Manager(Unsupported):
     async def freeze(self, vmi: Instance, unfreeze_seconds: int) -> None:
         """Freeze the guest's file systems."""
         self.host.check(vmi)
-        await self._freezer.freeze(vmi, unfreeze_seconds)
+        await self.host.to_its_end(self._freezer.freeze(vmi, unfreeze_seconds))
 
     async def unfreeze(self, vmi: Instance) -> None:
         """Thaw the guest's file systems."""
         self.host.check(vmi)
-        await self._freezer.thaw()
+        await self.host.to_its_end(self._freezer.thaw())
 
     async def guest_info(self) -> Json:
         """What the guest agent told."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +20,15 @@ _KEEP = "--keep-after-failure"
 _DISKS = "--container-disk-dir"
 #: Where containers have their disks when no flag names another directory.
 DEFAULT_DISKS = "/var/run/kubevirt/container-disks"
+#: Signals that ask for the end, and must not be lost however early they come.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Become the monitor; returns only when that fails."""
+    # The kernel drops signals that a first process has no handler for, unless they are blocked. The monitor takes
+    # those that came meanwhile.
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     command = monitor_command(sys.argv[1:] if argv is None else list(argv), Path(sys.argv[0]))
     os.environ.setdefault("MALLOC_ARENA_MAX", "1")  # the launcher's threads wait; they need no heap each
     if os.geteuid() != 0:
@@ -31,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         os.execv(command[0], command)  # noqa: S606
     except OSError as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
         sys.stderr.write(f"virt-launcher-monitor: {command[0]} does not start: {error.strerror}\n")
         return 1
 

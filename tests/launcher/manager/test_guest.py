@@ -9,7 +9,7 @@ import json
 import libvirt
 import pytest
 
-from kvnode.launcher.manager import guest_agent, lifecycle
+from kvnode.launcher.manager import freeze, guest_agent, lifecycle
 from kvnode.launcher.manager.errors import ExecExit, ManagerError, NoDomainError
 from kvnode.launcher.manager.freeze import Freezer
 from kvnode.launcher.manager.guest_agent import GuestAgent
@@ -113,7 +113,7 @@ class TestShutdown:
 
         async def body(host):
             life = Lifecycle(host)
-            await life.shutdown(vmi(spec={"terminationGracePeriodSeconds": 1}))
+            await life.shutdown(vmi(spec={"terminationGracePeriodSeconds": 600}))
             while len(domain.calls) < 4:
                 await asyncio.sleep(0.005)
             domain._state = libvirt.VIR_DOMAIN_SHUTOFF, 1
@@ -121,6 +121,20 @@ class TestShutdown:
             return len(domain.calls)
 
         assert run(domain, body) >= 4
+
+    def test_it_is_pressed_again_after_it_could_not_be(self, monkeypatch):
+        """libvirt's daemon may have died meanwhile."""
+        monkeypatch.setattr(lifecycle, "PRESS_SECONDS", 0.01)
+        domain = Domain()
+
+        async def body(host):
+            life = Lifecycle(host)
+            await life.shutdown(vmi(spec={"terminationGracePeriodSeconds": 1}))
+            domain._fails = {"shutdownFlags": [libvirt_error("no daemon"), libvirt_error("no daemon")]}
+            await life._pressing
+
+        run(domain, body)
+        assert len(domain.calls) > 3
 
     def test_the_first_time_is_noted(self):
         async def body(host):
@@ -333,6 +347,31 @@ class TestFreeze:
             freezer = Freezer(host, Frozen())
             await freezer.freeze(vmi(), 1)
             assert [call[0] for call in domain.calls] == ["fsFreeze"]
+            await freezer._thawing
+
+        run(domain, body)
+        assert [call[0] for call in domain.calls] == ["fsFreeze", "fsThaw"]
+
+    def test_a_thaw_that_fails_is_tried_again_until_the_guest_is_off(self, monkeypatch):
+        monkeypatch.setattr(freeze, "PAUSE_SECONDS", 0.01)
+        off = libvirt_error(code=libvirt.VIR_ERR_OPERATION_INVALID)
+        domain = Domain(fails={"fsThaw": [libvirt_error("no daemon"), libvirt_error("no agent"), off]})
+
+        async def body(host):
+            freezer = Freezer(host, Frozen())
+            await freezer.freeze(vmi(), 1)
+            await freezer._thawing
+
+        run(domain, body)
+        assert [call[0] for call in domain.calls] == ["fsFreeze", *["fsThaw"] * 3]
+
+    def test_a_freeze_of_which_the_end_is_not_known_is_undone(self):
+        domain = Domain(fails={"fsFreeze": [libvirt_error("no daemon")]})
+
+        async def body(host):
+            freezer = Freezer(host, Frozen())
+            with pytest.raises(libvirt.libvirtError, match="no daemon"):
+                await freezer.freeze(vmi(), 1)
             await freezer._thawing
 
         run(domain, body)

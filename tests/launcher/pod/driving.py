@@ -19,15 +19,21 @@ def drive(pod: Pod, scenario: Callable[[FakeAgent], Awaitable[None]], *, obedien
             agent.vmi = pod.vmi_json
             await scenario(agent)
 
-    wait_until(pod.socket.exists, 60, f"the launcher's socket; its log:\n{pod.log}")
+    wait_until(pod.socket.exists, 120, f"the launcher's socket; its log:\n{pod.log}")
     asyncio.run(play())
+
+
+async def sync(agent: FakeAgent, vmi: bytes, options: VirtualMachineOptions = OPTIONS) -> None:
+    """One Sync, to its end: on a busy machine libvirt asks a new QEMU what it can do for half a minute, which is
+    longer than an agent waits.
+    """
+    async with agent.commands() as client:
+        await client.vmi_command("SyncVirtualMachine", vmi, options, 180)
 
 
 async def start(pod: Pod, agent: FakeAgent, options: VirtualMachineOptions = OPTIONS) -> None:
     """Have the VM started, and wait until the agent has heard that it runs."""
-    async with agent.commands() as client:
-        # Longer than an agent waits: on a busy machine libvirt asks a new QEMU what it can do for half a minute.
-        await client.vmi_command("SyncVirtualMachine", pod.vmi_json, options, 120)
+    await sync(agent, pod.vmi_json, options)
     await agent.until(is_running, "that the guest runs")
 
 
@@ -36,7 +42,7 @@ async def booted(pod: Pod) -> None:
     await asyncio.to_thread(wait_for_text, pod.serial, "kvnode-guest: up after")
 
 
-async def ended(pod: Pod, seconds: float = 60) -> int:
+async def ended(pod: Pod, seconds: float = 120) -> int:
     """The container's exit status."""
     return await asyncio.to_thread(pod.wait, seconds)
 

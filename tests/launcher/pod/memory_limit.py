@@ -43,7 +43,7 @@ def memory_group(name: str) -> Iterator[Group]:
     try:
         yield group
     finally:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while True:
             try:
                 group.path.rmdir()

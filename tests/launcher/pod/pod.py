@@ -146,12 +146,14 @@ class Pod:
     def type(self, text: str) -> None:
         """Type a line into the guest's serial console, and wait until the shell has read it."""
         with socket.socket(socket.AF_UNIX) as console:
-            console.settimeout(20)
+            console.settimeout(120)
             console.connect(str(self.serial.with_name("virt-serial0")))
             console.sendall(f"\n{text}\necho $((6 * 7))-typed\n".encode())
             heard = b""
             while b"42-typed" not in heard:
-                heard += console.recv(4096)
+                more = console.recv(4096)
+                assert more, f"the console closed after {heard!r}"
+                heard += more
 
     def terminate(self) -> None:
         """What the kubelet does when the pod is deleted."""
@@ -167,7 +169,7 @@ class Pod:
         """The container's exit status, once it has ended."""
         return int((self.directory / "status").read_text())
 
-    def wait(self, seconds: float = 60) -> int:
+    def wait(self, seconds: float = 120) -> int:
         """Wait for the container's end; returns its exit status."""
         wait_until((self.directory / "status").exists, seconds, f"the end of the pod; its log:\n{self.log}")
         return self.status
@@ -227,13 +229,14 @@ def launcher_pod(
     (directory / "log.txt").touch()
     pod = Pod(directory)
     inside = [] if network is None else network.command()
-    watcher = _start(plan, pod, {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}, inside)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+    command = [*inside, sys.executable, "-m", "tests.launcher.pod.adopt", plan.to_json()]
+    watcher = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:
+        pod.first_process = _first_process(directory, watcher)
         yield pod
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pod.first_process, signal.SIGKILL)
-        watcher.wait(30)
+        _end(pod, watcher)
         shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -248,13 +251,19 @@ def _as_user(user: int) -> list[str]:
     ]
 
 
-def _start(
-    plan: Plan, pod: Pod, environment: Mapping[str, str], inside: Sequence[str]
-) -> subprocess.Popen[bytes]:
-    """Start the sandbox under a process that adopts its first process and writes down how it ended."""
-    command = [*inside, sys.executable, "-m", "tests.launcher.pod.adopt", plan.to_json()]
-    watcher = subprocess.Popen(command, cwd=ROOT, env=dict(environment))
-    record = pod.directory / "first-process"
-    wait_until(record.exists, 20, "the pod's first process")
-    pod.first_process = int(record.read_text())
-    return watcher
+def _first_process(directory: Path, watcher: subprocess.Popen[bytes]) -> int:
+    """The id of the pod's first process, once its starter, of which the watcher is the parent, has written it down."""
+    record = directory / "first-process"
+    wait_until(lambda: record.exists() or watcher.poll() is not None, 120, "the pod's first process")
+    assert record.exists(), f"the pod does not start: {(directory / 'log.txt').read_text(errors='replace')}"
+    return int(record.read_text())
+
+
+def _end(pod: Pod, watcher: subprocess.Popen[bytes]) -> None:
+    """End the pod, if it has not; its process's id may be another's once its parent has seen the end."""
+    if not pod.first_process:
+        watcher.kill()
+    elif not (pod.directory / "status").exists():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pod.first_process, signal.SIGKILL)
+    watcher.wait(120)

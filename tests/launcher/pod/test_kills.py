@@ -35,7 +35,7 @@ async def killed_and_back(pod: Pod, role: str) -> None:
     """Kill a daemon, and wait until it runs again."""
     before = pod.kill(role)
     await asyncio.to_thread(
-        wait_until, lambda: pod.pids().get(role, before) != before, 30, f"a new {role}; the log:\n{pod.log}"
+        wait_until, lambda: pod.pids().get(role, before) != before, 120, f"a new {role}; the log:\n{pod.log}"
     )
 
 
@@ -59,12 +59,12 @@ async def start_anyhow(pod: Pod, agent: FakeAgent) -> bool:
     False when the agent was told instead that it crashed, which is the VM's failure. A pod that ends without either
     would pass for a VM that ended well.
     """
-    until = time.monotonic() + 120
+    until = time.monotonic() + 240
     while time.monotonic() < until and pod.running and not any(map(crashed, agent.heard)):
         with contextlib.suppress(RpcError, AssertionError):
             async with agent.commands() as client:
                 await client.sync(pod.vmi_json, OPTIONS)
-            await agent.until(is_running, "that the guest runs", 5)
+            await agent.until(is_running, "that the guest runs", 10)
             return True
         await asyncio.sleep(1)
     assert any(map(crashed, agent.heard)), f"neither started nor failed; the launcher's log:\n{pod.log}"
@@ -120,7 +120,7 @@ class TestBeforeThereIsADomain:
         self, guest: Guest, libvirt_cache: Path, role: str, status: int
     ) -> None:
         with launcher_pod(guest, libvirt_cache) as pod:
-            wait_until(pod.socket.exists, 60, "the socket")
+            wait_until(pod.socket.exists, 120, "the socket")
             pids = pod.pids()
             pod.kill(role)
             assert pod.wait() == status
@@ -201,7 +201,7 @@ class TestWhileItStarts:
                         await client.sync(pod.vmi_json, OPTIONS)
                 await asyncio.to_thread(killer.join)
                 await asyncio.to_thread(
-                    wait_until, lambda: pod.pids().get("virtqemud", before) != before, 30, "a new daemon"
+                    wait_until, lambda: pod.pids().get("virtqemud", before) != before, 120, "a new daemon"
                 )
                 await its_end(pod, agent, await start_anyhow(pod, agent))
 
@@ -220,8 +220,9 @@ class TestWhileItStarts:
                     await agent.until(lambda one: one.kind == "ADDED", "the domain")
                     pids = pod.pids()
                     pod.kill(role)
-                    with pytest.raises(RpcError):
-                        await syncing
+                    (answer,) = await asyncio.gather(syncing, return_exceptions=True)
+                    # On a busy machine the guest may have come to run before this process was killed.
+                    assert isinstance(answer, RpcError) or any(map(is_running, agent.heard)), answer
                 assert await ended(pod) == status
                 pod.assert_nothing_left(pids)
 
@@ -244,7 +245,10 @@ class TestWhileItRuns:
                 for role in DAEMONS:
                     await killed_and_back(pod, role)
                 await asyncio.to_thread(
-                    wait_until, lambda: "connected to the libvirt daemon again" in pod.log, 60, "a connection"
+                    wait_until,
+                    lambda: "connected to the libvirt daemon again" in pod.log,
+                    120,
+                    "a connection",
                 )
                 assert pod.pids()["qemu"] == qemu
                 agent.forget()
@@ -266,7 +270,7 @@ class TestWhileItRuns:
                 os.kill(pids["virtqemud"], signal.SIGSTOP)
                 try:
                     silent = "does not answer yet (it takes the connection, and says nothing)"
-                    await asyncio.to_thread(wait_until, lambda: silent in pod.log, 120, "word of the silence")
+                    await asyncio.to_thread(wait_until, lambda: silent in pod.log, 110, "word of the silence")
                     async with agent.commands() as client:
                         await client.ping()
                         with pytest.raises(RpcError):
@@ -274,7 +278,7 @@ class TestWhileItRuns:
                 finally:
                     os.kill(pids["virtqemud"], signal.SIGCONT)
                 again = "connected to the libvirt daemon again"
-                await asyncio.to_thread(wait_until, lambda: again in pod.log, 60, "a connection")
+                await asyncio.to_thread(wait_until, lambda: again in pod.log, 120, "a connection")
                 assert pod.pids() == pids
                 agent.forget()
                 await asyncio.to_thread(pod.monitor_command, "system_powerdown")
@@ -353,7 +357,7 @@ class TestWhileItStops:
                 await agent.until(marked, "that the VM is to be stopped")
                 pod.kill(role)
                 await agent.until(lambda one: one.gone, "the end")
-                assert await ended(pod, 90) == 0
+                assert await ended(pod) == 0
                 pod.assert_nothing_left(pids)
 
             drive(pod, scenario)

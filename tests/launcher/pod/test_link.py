@@ -14,6 +14,7 @@ import pytest
 
 from kvnode.launcher.pod import link
 from kvnode.launcher.pod.link import Link
+from kvnode.virt import connection
 from kvnode.virt.errors import VirtError
 
 
@@ -45,12 +46,14 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     monkeypatch.setattr(link, "SILENT_SECONDS", 0.1)
     monkeypatch.setattr(link, "ATTEMPT_SECONDS", 0.2)
     monkeypatch.setattr(link, "PAUSE_SECONDS", 0.01)
+    # A thread that is slow to begin on a busy machine is no daemon that says nothing.
+    monkeypatch.setattr(connection, "_LOOK_SECONDS", 20)
     return state
 
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for a condition."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.02)
 
@@ -98,7 +101,7 @@ def test_nothing_is_said_of_a_daemon_that_takes_a_moment(
         await made.stop()
 
     asyncio.run(play())
-    assert caplog.text == ""
+    assert [one for one in caplog.records if one.name.startswith("kvnode")] == []
 
 
 def test_one_that_never_answers_is_an_error(daemon: dict[str, bool]) -> None:
@@ -106,7 +109,7 @@ def test_one_that_never_answers_is_an_error(daemon: dict[str, bool]) -> None:
         made = Link("test:///", asyncio.get_running_loop())
         try:
             with pytest.raises(VirtError, match="Connection refused"):
-                await made.start(0.3)
+                await made.start(2)
         finally:
             await made.stop()
 
@@ -141,6 +144,7 @@ def stopped(daemon: dict[str, bool], monkeypatch: pytest.MonkeyPatch) -> Iterato
     assert not daemon["there"]
     made = Stopped()
     monkeypatch.setattr(libvirt, "open", made.open)
+    monkeypatch.setattr(connection, "_LOOK_SECONDS", 0.1)
     yield made
     made.on.set()
 
@@ -194,7 +198,7 @@ def test_a_daemon_that_is_not_there_is_not_stuck(
         stuck: list[None] = []
         made.on_stuck = lambda: stuck.append(None)
         with pytest.raises(VirtError):
-            await made.start(0.6)
+            await made.start(1.5)
         await made.stop()
         assert not stuck
 

@@ -83,9 +83,11 @@ class Scene:
         self.did.append("started")
 
     async def reconnect(self) -> None:
+        """The link has a new connection; wait until the look at the domain is over."""
         for callback in self._reconnected:
             callback()
-        await asyncio.sleep(0.4)
+        (look,) = (task for task in asyncio.all_tasks() if task.get_name() == "lost-start")
+        await asyncio.wait_for(look, 60)
 
 
 def play(scene: Callable[[], Scene], scenario: Callable[[Scene], Awaitable[None]]) -> Scene:

@@ -40,7 +40,7 @@ class Holdings:
 
 async def settled(pid: int, before: Holdings) -> Holdings:
     """What a process holds once it has let go of what it will: connections close a little later."""
-    for _ in range(50):
+    for _ in range(300):
         now = Holdings.of(pid)
         if now.descriptors <= before.descriptors and now.threads <= before.threads:
             break

@@ -27,7 +27,7 @@ def play(daemon: Supervised, scenario: Callable[[], Awaitable[None]]) -> None:
     """Play a scenario with the daemon started."""
 
     async def body() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await daemon.start()
             try:
                 await scenario()

@@ -74,7 +74,7 @@ async def lives(given: list[float]) -> None:
     trimmer.start()
     while len(given) < 4:
         await asyncio.sleep(0.01)
-    first, second, third = (later - given[1] for later in given[1:])
+    first, second, third = (later - given[1] for later in given[1:4])
     assert first == 0
     assert 0.03 <= second < third
     assert third - second >= 0.03, "the last pause comes again"
