@@ -10,7 +10,13 @@ from kvnode.agent.observe.events import Event
 from kvnode.agent.parts import Expectations
 from kvnode.agent.status.write import status_patch
 from kvnode.agent.vmi import Vmi, key_of, metadata
-from kvnode.api.names import APP_LABEL, LAUNCHER_APP, MIGRATION_TARGET_NODE_LABEL, NODE_NAME_LABEL
+from kvnode.api.names import (
+    APP_LABEL,
+    CREATED_BY_LABEL,
+    LAUNCHER_APP,
+    MIGRATION_TARGET_NODE_LABEL,
+    NODE_NAME_LABEL,
+)
 from kvnode.kube.client import Client, PatchType
 from kvnode.kube.errors import NotFound
 from kvnode.kube.events import LONGEST_MESSAGE, EventRecorder
@@ -89,6 +95,16 @@ class LauncherPods:
         """Whether the pod was told to go, has ended, or is not there any more."""
         found = self._store.by(_BY_UID, uid)
         return all(is_deleting(pod) or (pod.get("status") or {}).get("phase") in _FINISHED for pod in found)
+
+    def owner(self, uid: str) -> str:
+        """UID of the VMI that the pod is of, by its owner or else its label; "" when nothing says so."""
+        for pod in self._store.by(_BY_UID, uid):
+            about = metadata(pod)
+            for one in about.get("ownerReferences") or ():
+                if one.get("controller"):
+                    return str(one.get("uid") or "")
+            return str((about.get("labels") or {}).get(CREATED_BY_LABEL) or "")
+        return ""
 
 
 def instances(client: Client, node: str) -> Informer:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kvnode.agent.errors import AgentError, SeveralLaunchersError
-from kvnode.agent.vmi import Vmi, key_of, status
+from kvnode.agent.vmi import Vmi, key_of, status, uid_of
 
 SOCKET, MARKER = "launcher-sock", "launcher-unresponsive"
 
@@ -23,7 +23,10 @@ class Pods(Protocol):
     """What is known of pods on this node."""
 
     def is_leaving(self, uid: str) -> bool:
-        """Whether the pod was told to go, or is not one of the VMI's any more."""
+        """Whether the pod was told to go, has ended, or is not there any more."""
+
+    def owner(self, uid: str) -> str:
+        """UID of the VMI that the pod is of; "" when nothing says so."""
 
 
 class Sockets:
@@ -44,7 +47,7 @@ class Sockets:
     def find(self, vmi: Vmi) -> Path | None:
         """The socket of the VMI's launcher on this node; None while there is none.
 
-        Of several the one counts whose pod is not leaving.
+        Of several the one counts whose pod is the VMI's and is not leaving.
 
         Raises:
             SeveralLaunchersError: more than one pod could be the VMI's.
@@ -52,7 +55,10 @@ class Sockets:
         """
         found = [pod for pod in self._local_pods(vmi) if is_socket(self.folder_of(pod) / SOCKET)]
         if len(found) > 1:
-            found = [pod for pod in found if not self._pods.is_leaving(pod)] or found
+            staying = [pod for pod in found if not self._pods.is_leaving(pod)]
+            # A pod that was made by hand may be nobody's.
+            mine = [[pod for pod in staying if self._pods.owner(pod) == uid] for uid in (uid_of(vmi), "")]
+            found = mine[0] or mine[1] or found
         if len(found) > 1:
             names = ", ".join(sorted(found))
             raise SeveralLaunchersError(

@@ -22,6 +22,7 @@ class Node:
     def __init__(self, root: Path):
         self.root = root
         self.leaving: set[str] = set()
+        self.owners: dict[str, str] = {}
         self.now = NOW
         self.alive = False
         self.sockets = Sockets(root, "node01", self)
@@ -29,6 +30,9 @@ class Node:
 
     def is_leaving(self, uid):
         return uid in self.leaving
+
+    def owner(self, uid):
+        return self.owners.get(uid, "")
 
     def listen(self, pod: str) -> Path:
         folder = self.sockets.folder_of(pod)
@@ -60,6 +64,23 @@ class TestFind:
         node.listen("p1")
         path = node.listen("p2")
         node.leaving = {"p1"}
+        assert node.sockets.find(TWO) == path
+
+    @pytest.mark.parametrize("other", ["", "uid-of-another"])
+    def test_of_two_that_stay_the_one_that_is_the_vms(self, node, other):
+        node.listen("p1")
+        path = node.listen("p2")
+        node.owners = {"p1": other, "p2": "uid-1"}
+        assert node.sockets.find(TWO) == path
+        node.leaving = {"p2"}
+        if other:
+            with pytest.raises(AgentError, match="p1, p2"):
+                node.sockets.find(TWO)
+
+    def test_a_pod_of_nobodys_comes_before_another_vms(self, node):
+        path = node.listen("p1")
+        node.listen("p2")
+        node.owners = {"p2": "uid-of-another"}
         assert node.sockets.find(TWO) == path
 
     def test_two_that_stay_are_told_of(self, node):
