@@ -121,7 +121,7 @@ def test_a_closed_pipe_is_no_error() -> None:
         process.stdout.read(10)
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kvnode.cli import exitcodes, options
+from kvnode.cli import exitcodes, options, serial
 from kvnode.cli.ps import age
 from kvnode.standalone.errors import EXIT_EXISTS, StandaloneError
 from kvnode.standalone.model import VmInfo
@@ -130,7 +131,9 @@ def test_ctrl_c_while_waiting_leaves_nothing(
     number: int,
 ) -> None:
     runner.serial = tmp_path / "serial.log"
-    monkeypatch.setattr(time, "sleep", lambda _: signal.raise_signal(number))
+    # Not time.sleep itself, which other threads of this process call too.
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: signal.raise_signal(number))
+    monkeypatch.setattr(serial, "time", clock)
     assert kvnode("up", DEMO, "--wait-for", "never").code == exitcodes.INTERRUPTED
     assert not runner.vms[0].running
     assert runner.calls[-1] == ("forget", "default/demo")

@@ -64,7 +64,7 @@ def guest(tmp_path: Path) -> Iterator[tuple[Path, socket.socket]]:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen(1)
-        server.settimeout(10)
+        server.settimeout(60)
         yield path, server
 
 
@@ -98,7 +98,7 @@ def test_console_sends_input_and_prints_the_answer(
         nonlocal received
         connection, _ = server.accept()
         with connection:
-            connection.settimeout(10)
+            connection.settimeout(60)
             received = connection.recv(100)
             connection.sendall(b"hello from the guest\r\n")
             time.sleep(0.2)
@@ -114,7 +114,7 @@ def test_console_sends_input_and_prints_the_answer(
     monkeypatch.setattr("sys.stdin", Terminal(theirs))
     os.write(ours, b"hi\r")
     serial.attach(path, "demo")
-    helper.join(10)
+    helper.join(60)
     assert received in (b"hi\rbye", b"hi\nbye")
     captured = capfdbinary.readouterr()
     assert captured.out == b"hello from the guest\r\n"
@@ -141,7 +141,7 @@ def test_console_ends_with_the_machine(
     helper.start()
     monkeypatch.setattr("sys.stdin", Terminal(theirs))
     serial.attach(path, "demo")
-    helper.join(10)
+    helper.join(60)
     assert capfdbinary.readouterr().out == b"powering off\n"
     os.close(ours)
     os.close(theirs)

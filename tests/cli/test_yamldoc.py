@@ -175,9 +175,9 @@ def test_deep_nesting_is_refused(start: str, end: str) -> None:
 def test_an_alias_bomb_is_refused_at_once() -> None:
     lines = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 10)}]" for i in range(1, 12)]
-    begun = time.monotonic()
+    begun = time.process_time()
     assert "aliases counted as often as they are used" in refused("\n".join(lines))
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 20, "read out it would have ten to the twelfth entries"
 
 
 def test_ten_thousand_disks_are_read() -> None:

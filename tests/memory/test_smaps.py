@@ -37,8 +37,10 @@ def test_huge_pages_count_although_rss_leaves_them_out() -> None:
 
 
 def test_this_process_adds_up() -> None:
-    mappings = list(parse_smaps(Path("/proc/self/smaps").read_text()))
-    (rollup,) = parse_smaps(Path("/proc/self/smaps_rollup").read_text())
+    # Read one right after the other: reading them needs memory itself.
+    texts = [Path(f"/proc/self/{name}").read_text() for name in ("smaps", "smaps_rollup")]
+    mappings = list(parse_smaps(texts[0]))
+    (rollup,) = parse_smaps(texts[1])
     assert len(mappings) > 10
     # Other threads go on between the two looks.
     assert abs(sum(m.resident for m in mappings) - rollup.resident) < max(2 * MIB, rollup.resident // 20)

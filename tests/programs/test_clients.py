@@ -94,9 +94,9 @@ def launcher() -> Iterator[tuple[Launcher, Path]]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(60)
     yield made, socket
-    asyncio.run_coroutine_threadsafe(server.stop(0), loop).result(20)
+    asyncio.run_coroutine_threadsafe(server.stop(0), loop).result(60)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()

@@ -110,7 +110,7 @@ def test_as_a_program(log: Path, number: signal.Signals) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"hello\n"
         process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_without_a_file_it_fails() -> None:

@@ -14,10 +14,10 @@ Result = TypeVar("Result")
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run in an event loop of its own, for some seconds at most."""
+    """Run in an event loop of its own, for some minutes at most."""
 
     async def limited() -> Result:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(240):
             return await work
 
     return asyncio.run(limited())

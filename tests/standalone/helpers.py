@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 #: Seconds that the emulated guest may take to boot on a busy machine.
-BOOT_SECONDS = 60.0
+BOOT_SECONDS = 180.0
 
 
 def kernel_vmi(name: str, arguments: str = "", memory: str = "128Mi", **spec: Any) -> dict[str, Any]:

@@ -47,8 +47,9 @@ def test_a_guest_sees_its_disks_and_its_cloud_init(runner: Runner, guest: Guest,
 def test_a_raw_image_boots_by_uefi(runner: Runner, guest: Guest) -> None:
     vmi = disk_vmi("uefi", [{"name": "root", "containerDisk": {"image": "guest"}}])
     vmi["spec"]["domain"]["firmware"] = {"bootloader": {"efi": {"secureBoot": False}}}
+    vmi["spec"]["terminationGracePeriodSeconds"] = 600
     vmi["spec"]["domain"]["memory"]["guest"] = "512Mi"  # what the firmware needs to find its way
     runner.start(vmi, StartOptions(images={"root": guest.disk}))
-    log = wait_for_text(runner.log_paths("uefi")["serial"], "kvnode-guest: up after", 90)
+    log = wait_for_text(runner.log_paths("uefi")["serial"], "kvnode-guest: up after")
     assert "UEFI boot" in log
     assert runner.stop("uefi").outcome == "shutdown"

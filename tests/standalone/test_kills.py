@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 def assert_nothing_left(runner: Runner, before: VmInfo, state_dir: Path) -> None:
     """After a look at the VMs, no process, mount or socket of the VM is there."""
-    wait_until(lambda: not runner.get(before.name).running, 60, "the end of the VM")
+    wait_until(lambda: not runner.get(before.name).running, 120, "the end of the VM")
     assert not any(alive(pid) for pid in before.pids.values())
     assert sockets_below(state_dir) == []
     assert mounts_below(state_dir) == []
@@ -42,11 +42,11 @@ def test_what_a_vm_cannot_do_without_ends_it(
 
 @pytest.mark.parametrize("role", ["virtqemud", "virtlogd"])
 def test_a_daemon_comes_back_and_the_guest_goes_on(runner: Runner, kernel: StartOptions, role: str) -> None:
-    info = runner.start(kernel_vmi("victim"), kernel)
+    info = runner.start(kernel_vmi("victim", terminationGracePeriodSeconds=600), kernel)
     wait_for_text(runner.log_paths("victim")["serial"], "kvnode-guest: up after")
     os.kill(info.pids[role], signal.SIGKILL)
     wait_until(
-        lambda: runner.get("victim").pids.get(role, info.pids[role]) != info.pids[role], 60, f"a new {role}"
+        lambda: runner.get("victim").pids.get(role, info.pids[role]) != info.pids[role], 120, f"a new {role}"
     )
     again = runner.get("victim")
     assert (again.phase, again.pids["qemu"]) == ("Running", info.pids["qemu"])
@@ -56,11 +56,11 @@ def test_a_daemon_comes_back_and_the_guest_goes_on(runner: Runner, kernel: Start
 @pytest.mark.parametrize("role", ["launcher", "launcher-monitor", "virtqemud", "virtlogd"])
 def test_killed_while_it_starts(runner: Runner, kernel: StartOptions, state_dir: Path, role: str) -> None:
     runner.start(kernel_vmi("victim"), dataclasses.replace(kernel, wait=False))
-    wait_until(lambda: role in runner.get("victim").pids, 60, f"a {role}")
+    wait_until(lambda: role in runner.get("victim").pids, 120, f"a {role}")
     info = runner.get("victim")
     os.kill(info.pids[role], signal.SIGKILL)
     if role in {"virtqemud", "virtlogd"}:
-        assert runner.wait("victim", ("Running",), 120).phase == "Running"
+        assert runner.wait("victim", ("Running",), 240).phase == "Running"
     else:
         assert_nothing_left(runner, info, state_dir)
         assert runner.get("victim").phase == "Failed"

@@ -68,7 +68,8 @@ class TestNamespaces:
             Bind(str(tmp_path / "disk.img"), "/var/run/kubevirt/container-disks/disk_0.img", read_only=True),
             Bind(str(tmp_path / "hostdir"), "/var/run/kubevirt-private/vmi-disks/d", read_only=False),
         )
-        wait_until((vm.path / "done").exists, 10, "the script's end")
+        done = vm.path / "done"
+        wait_until(lambda: done.exists() and done.read_text() == "/\n", 120, "the script's end")
 
         def said(name: str) -> str:
             return (vm.path / name).read_text().strip()
@@ -82,23 +83,27 @@ class TestNamespaces:
         assert (vm.path.parent.parent / "cache/libvirt/c").read_text() == "cache\n"
         assert (tmp_path / "hostdir/made").read_text() == "new\n"
         assert said("account").startswith("libvirt-qemu:")
-        wait_until(lambda: vm.process() is None, 10, "the end")
+        wait_until(lambda: vm.process() is None, 120, "the end")
         assert mounts_below(tmp_path) == []
 
     def test_killing_the_first_process_ends_all(self, vm: VmDirectory, tmp_path: Path) -> None:
         start(vm, "setsid sleep 1000 & nohup sleep 1001 & touch /run/kvnode/up; wait")
-        wait_until((vm.path / "up").exists, 10, "the start")
+        wait_until((vm.path / "up").exists, 120, "the start")
         process = vm.process()
         assert process is not None
-        members = [member.pid for member in in_namespaces_of(process.pid)]
-        assert len(members) == 3
+
+        def members_now() -> list[int]:
+            return [member.pid for member in in_namespaces_of(process.pid)]
+
+        wait_until(lambda: len(members_now()) == 3, 120, "the shell and what it started alone")
+        members = members_now()
         kill(process)
         assert not any(alive(pid) for pid in members)
         assert mounts_below(tmp_path) == []
 
     def test_it_is_away_from_this_session(self, vm: VmDirectory) -> None:
         start(vm, "touch /run/kvnode/up; exec sleep 1000")
-        wait_until((vm.path / "up").exists, 10, "the start")
+        wait_until((vm.path / "up").exists, 120, "the start")
         process = vm.process()
         assert process is not None
         assert os.getsid(process.pid) != os.getsid(0)
@@ -110,7 +115,7 @@ class TestNamespaces:
 
     def test_what_cannot_be_mounted_is_said_in_the_log(self, vm: VmDirectory) -> None:
         start(vm, "true", Bind("/no/such/file", "/run/x", read_only=True))
-        wait_until(lambda: vm.process() is None, 10, "the end")
+        wait_until(lambda: vm.process() is None, 120, "the end")
         said = launch.last_line(vm.path / "launcher.log")
         assert said.startswith("sandbox: cannot set up the VM's namespaces: No such file or directory (")
 

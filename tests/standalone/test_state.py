@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,28 +131,29 @@ def test_odd_names_are_not_found(state: StateDirectory, name: str) -> None:
     assert len(str(error.value)) < 500
 
 
-def _hold(state: StateDirectory, vm: VmDirectory, held: object, done: object) -> None:
-    with state.lock(vm):
-        held.set()  # type: ignore[attr-defined]
-        done.wait(20)  # type: ignore[attr-defined]
+_HOLD = """
+import sys
+from pathlib import Path
+from kvnode.standalone.state import StateDirectory
+state = StateDirectory(Path(sys.argv[1]))
+with state.lock(state.vm("default", "old")):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
 
 
 def test_a_vm_that_another_process_works_on_is_left_alone(state: StateDirectory) -> None:
     vm = ended_vm(state)
-    context = multiprocessing.get_context("fork")
-    held, done = context.Event(), context.Event()
-    holder = context.Process(target=_hold, args=(state, vm, held, done))
-    holder.start()
-    try:
-        assert held.wait(20)
+    command = [sys.executable, "-c", _HOLD, str(state.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
         (info,) = Runner(state.path).list_vms()
         assert info.phase == "Running", "not concluded: it may be on its way up"
         with pytest.raises(StandaloneError, match="is being started or stopped") as error, state.lock(vm):
             pass
         assert error.value.exit_code == EXIT_EXISTS
-    finally:
-        done.set()
-        holder.join(20)
+        holder.communicate()  # which ends it
     assert Runner(state.path).get("old").phase == "Failed"
 
 

@@ -21,7 +21,7 @@ def boot(*arguments: str) -> str:
     """What a guest that powers off by itself wrote to its serial console."""
     command = [*QEMU, "-nodefaults", "-no-reboot", *arguments]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=True, stdin=subprocess.DEVNULL
+        command, capture_output=True, text=True, timeout=600, check=True, stdin=subprocess.DEVNULL
     )
     return done.stdout.replace("\r", "")
 

@@ -16,10 +16,11 @@ import kvnode
 from kvnode.standalone import records
 from kvnode.standalone.sandbox import Plan
 from kvnode.virt.connection import Connection, Versions
+from tests.standalone.helpers import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 MONITOR = Path(kvnode.__file__).parent / "launcher/monitor.py"
-CONNECT_SECONDS = 60.0
+CONNECT_SECONDS = 120.0
 
 
 class LibvirtHost:
@@ -53,11 +54,11 @@ class LibvirtHost:
             cwd="/",
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-        assert self._starter.wait(30) == 0, self.log()
         self.connection = Connection("", lambda *_: None, lambda: None)
         socket = "virtqemud-sock" if shutil.which("virtqemud", path="/usr/sbin:/usr/bin") else "libvirt-sock"
         self.connection.uri = f"qemu+unix:///system?socket={self.run}/libvirt/{socket}"
         try:
+            assert self._starter.wait(CONNECT_SECONDS) == 0, self.log()
             self.connection.open(CONNECT_SECONDS)
         except BaseException:
             self.close()
@@ -87,7 +88,9 @@ class LibvirtHost:
         process = records.read_process(self.directory / records.LAUNCHER_PID)
         if process is not None:
             records.send_signal(process, signal.SIGKILL)
+            wait_until(lambda: not records.alive(process), 120, "the end of the daemons")
         if self._starter.stdin is not None:
             self._starter.stdin.close()
+        self._starter.wait(120)
         self._log.close()
         shutil.rmtree(self.directory, ignore_errors=True)

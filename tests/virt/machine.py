@@ -23,8 +23,8 @@ from tests.fast.helpers import merged
 from tests.virt.daemon import LibvirtHost
 
 #: Seconds that an emulated guest may take to boot on a busy machine.
-BOOT_SECONDS = 90.0
-COMMAND_SECONDS = 30.0
+BOOT_SECONDS = 180.0
+COMMAND_SECONDS = 120.0
 
 FIRMWARE = "/usr/share/OVMF"
 CONTEXT: dict[str, Any] = {

@@ -351,7 +351,7 @@ def test_a_vsock_device(boot: Boot) -> None:
     assert_matches("0x1053|0x1012", machine.run("cat /sys/bus/pci/devices/*/device"))
 
 
-def wait_for(read: Callable[[], Any], wanted: Any, seconds: float = 20.0) -> Any:
+def wait_for(read: Callable[[], Any], wanted: Any, seconds: float = 120.0) -> Any:
     """What `read` gives in the end: the value wanted, or the last one when time is up."""
     end = time.monotonic() + seconds
     while True:

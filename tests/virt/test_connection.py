@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,9 @@ def test_a_daemon_that_takes_a_connection_and_never_answers(tmp_path: Path) -> N
         daemon.bind(str(tmp_path / "s"))
         daemon.listen()
         connection = connection_to(tmp_path / "s")
-        began = time.monotonic()
         for _ in range(2):
             with pytest.raises(VirtError, match=r"within 0\.4 s: it takes the connection, and says nothing"):
                 connection.open(0.4)
-        assert time.monotonic() - began < 30
         connection.close()
         daemon.accept()[0].close()  # and the one call that waited ends
         daemon.setblocking(False)

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,11 +20,11 @@ import kvnode
 from kvnode.launcher.manager.options import ManagerOptions
 from kvnode.standalone import records
 from kvnode.standalone.sandbox import Bind, Plan
-from tests.standalone.helpers import kernel_vmi
+from tests.standalone.helpers import kernel_vmi, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 MONITOR = Path(kvnode.__file__).parent / "launcher/monitor.py"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 UID = "8b6a9a8e-7a3e-4b62-9f57-5b2a3f0a9d10"
 
 
@@ -75,12 +74,14 @@ class Pod:
             cwd="/",
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-        assert self._starter.wait(30) == 0, self.log()
         self.socket = self.path("/run/kubevirt/sockets/launcher-sock")
-        end = time.monotonic() + START_SECONDS
-        while not self.socket.exists():
-            assert time.monotonic() < end, self.log()
-            time.sleep(0.05)
+        try:
+            assert self._starter.wait(START_SECONDS) == 0, self.log()
+            wait_until(self.socket.exists, START_SECONDS, "the pod's socket")
+        except BaseException:
+            print(self.log())
+            self.close()
+            raise
 
     @property
     def serial_log(self) -> Path:
@@ -106,7 +107,9 @@ class Pod:
         process = records.read_process(self.directory / records.LAUNCHER_PID)
         if process is not None:
             records.send_signal(process, signal.SIGKILL)
+            wait_until(lambda: not records.alive(process), 120, "the end of the pod's processes")
         if self._starter.stdin is not None:
             self._starter.stdin.close()
+        self._starter.wait(120)
         self._log.close()
         shutil.rmtree(self.directory, ignore_errors=True)

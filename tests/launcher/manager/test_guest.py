@@ -129,8 +129,11 @@ class TestShutdown:
 
         async def body(host):
             life = Lifecycle(host)
-            await life.shutdown(vmi(spec={"terminationGracePeriodSeconds": 1}))
+            await life.shutdown(vmi(spec={"terminationGracePeriodSeconds": 600}))
             domain._fails = {"shutdownFlags": [libvirt_error("no daemon"), libvirt_error("no daemon")]}
+            while len(domain.calls) < 4:
+                await asyncio.sleep(0.005)
+            domain._state = libvirt.VIR_DOMAIN_SHUTOFF, 1
             await life._pressing
 
         run(domain, body)

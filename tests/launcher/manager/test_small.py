@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import threading
-import time
 
 import pytest
 

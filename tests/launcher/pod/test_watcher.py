@@ -238,6 +238,34 @@ def test_a_start_that_its_daemon_did_not_live_to_finish_is_neither_told_nor_an_e
     play(scenario)
 
 
+def test_what_is_left_of_a_lost_start_is_no_crash_until_that_is_known() -> None:
+    """libvirt calls it crashed when QEMU's monitor was there already; an agent that hears so fails the VM for good."""
+
+    async def scenario(scene: Scene) -> None:
+        await scene.happens(DEFINED, NEW)
+        scene.watcher.holds_back = lambda: True
+        await scene.reconnects(CRASHED)
+        await scene.happens(STOPPED, CRASHED)
+        assert scene.notifier.told == [("ADDED", "Shutoff", "Unknown", False)]
+        assert not scene.watcher.has_run
+        scene.watcher.holds_back = lambda: False
+        await scene.reconnects(CRASHED)
+        assert scene.notifier.told[-1] == ("MODIFIED", "Shutoff", "Crashed", False)
+        assert scene.watcher.ended
+
+    play(scenario)
+
+
+def test_a_crash_is_told_at_once_of_a_guest_that_ran() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.happens(STARTED, RUNNING)
+        scene.watcher.holds_back = lambda: True
+        await scene.reconnects(CRASHED)
+        assert scene.notifier.told[-1] == ("MODIFIED", "Shutoff", "Crashed", False)
+
+    play(scenario)
+
+
 def test_nothing_is_told_of_a_domain_that_never_was() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.reconnects(None)

@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.standalone.helpers import wait_until
 from tools.images import build, cache
 from tools.images.__main__ import main
 from tools.images.environment import REQUIREMENTS, copy_changed, sources
@@ -203,15 +203,10 @@ class TestCommands:
         code = "import os, sys; from pathlib import Path; from tools.images.run import run\n"
         code += "run('x', ['sh', '-c', sys.argv[1]], print, Path(sys.argv[2]), os.environ)"
         process = subprocess.Popen([sys.executable, "-c", code, begin, str(tmp_path / "log")], cwd=SOURCE)
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "begun").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until((tmp_path / "begun").exists, 120, "the command")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        while str(tmp_path) in living():
-            assert time.monotonic() < deadline, living()
-            time.sleep(0.05)
+        wait_until(lambda: str(tmp_path) not in living(), 120, "the end of the command")
         assert str(place) not in Path("/proc/mounts").read_text()
 
 
