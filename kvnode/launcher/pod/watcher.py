@@ -73,6 +73,13 @@ class Reading:
         return (self.state, self.reason) == STARTING
 
     @property
+    def may_be_lost(self) -> bool:
+        """Whether a start that was cut short may have left this: libvirt says the same of some of them as of a guest
+        that ran and crashed.
+        """
+        return self.state == "Shutoff" and self.reason in ("Crashed", "Failed")
+
+    @property
     def has_run(self) -> bool:
         """Whether it tells that QEMU has been started."""
         if self.state in ("Shutoff", "Crashed"):
@@ -227,9 +234,8 @@ class Watcher:
         reading = await self._read()
         if reading is None or (not self._seen and reading.reason == NON_EXISTENT):
             return
-        cut_short = (reading.starts or self.holds_back()) and not (self.has_run or reading.has_run)
-        if cut_short and news.lifecycle is None:
-            return  # libvirt tells when it has started
+        if self._is_cut_short(news, reading):
+            return
         self._seen = True
         if reading.spec is not None and reading.spec["UUID"]:
             self.defined.set()
@@ -247,6 +253,15 @@ class Watcher:
         self._notifier.domain_event(
             kind, encode_domain(self._domain(reading)), final=gone and kind == MODIFIED
         )
+
+    def _is_cut_short(self, news: News, reading: Reading) -> bool:
+        """Whether nothing is told because the start is being made up for, or libvirt will tell when it is through."""
+        if self.has_run:
+            return False
+        held = self.holds_back()
+        if held and reading.may_be_lost:
+            return not _adds(news)
+        return (held or reading.starts) and not reading.has_run and news.lifecycle is None
 
     def _domain(self, reading: Reading) -> dict[str, Any]:
         gone = reading.reason == NON_EXISTENT
