@@ -7,13 +7,15 @@ the newest key of a recipe, so that a later build with nothing changed asks apt 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tools.guest import disk, initrd, packages
@@ -94,17 +96,31 @@ def build(out: Path, say: Say, *, refresh: bool = False, force: bool = False) ->
         raise GuestError(f"the demo guest is built on x86_64 only, this machine is {platform.machine()}")
     cache = cache_directory()
     latest = cache / "images" / f"latest-{recipe_key()}"
-    if not refresh and not force and _complete(latest):
-        say("the guest in the cache is of this recipe: taken as it is")
-        return _deliver(latest, out)
-    chosen = choose(say)
-    every = sorted({p for group in chosen.values() for p in group})
-    target = cache / "images" / image_key(every)
-    if force or not _complete(target):
-        roots = _obtain(every, cache, say)
-        _compose(target, chosen, roots, say)
-    _point(latest, target)
-    return _deliver(target, out)
+    with _locked(cache, say):
+        if not refresh and not force and _complete(latest):
+            say("the guest in the cache is of this recipe: taken as it is")
+            return _deliver(latest, out)
+        chosen = choose(say)
+        every = sorted({p for group in chosen.values() for p in group})
+        target = cache / "images" / image_key(every)
+        if force or not _complete(target):
+            roots = _obtain(every, cache, say)
+            _compose(target, chosen, roots, say)
+        _point(latest, target)
+        return _deliver(target, out)
+
+
+@contextmanager
+def _locked(cache: Path, say: Say) -> Iterator[None]:
+    """One build at a time, and none while the guest is copied out of the cache."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another build of the guest is running: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _obtain(every: Sequence[Package], cache: Path, say: Say) -> dict[str, Path]:

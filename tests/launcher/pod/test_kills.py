@@ -221,8 +221,8 @@ class TestWhileItStarts:
                     pids = pod.pids()
                     pod.kill(role)
                     answer = (await asyncio.gather(syncing, return_exceptions=True))[0]
-                    # On a busy machine the guest may have come to run before this process was killed.
-                    assert isinstance(answer, RpcError) or any(map(is_running, agent.heard)), answer
+                    # None: on a busy machine the guest may have come to run before the process was killed.
+                    assert answer is None or isinstance(answer, RpcError), answer
                 assert await ended(pod) == status
                 pod.assert_nothing_left(pids)
 
