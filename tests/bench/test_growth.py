@@ -25,9 +25,10 @@ def rounds(n):
         kvnode.convert_many([vmi for vmi, _ in cases[:50]], cases[0][1], threads=2, return_errors=True)
         done += len(cases)
 rounds(3000)
-before = resident()
-rounds(20000)
-print(resident() - before)
+for _ in range(3):
+    before = resident()
+    rounds(20000)
+    print(resident() - before)
 """
 
 COST = """
@@ -36,11 +37,11 @@ def resident():
     with open("/proc/self/statm") as f:
         return int(f.read().split()[1]) * resource.getpagesize()
 before = resident()
-start = time.perf_counter()
+start = time.process_time()
 import kvnode
 kvnode.convert
 kvnode.ConverterContext
-print(time.perf_counter() - start, resident() - before)
+print(time.process_time() - start, resident() - before)
 """
 
 
@@ -50,9 +51,8 @@ def run(code: str) -> list[float]:
 
 
 def test_conversions_leave_no_memory_behind():
-    (growth,) = run(GROWTH)
-    # the allocator's arenas may settle by a few pages; a leak of 16 bytes a conversion would be 320,000
-    assert growth < 256 * 1024
+    # a leak of 16 bytes a conversion would be 320,000, each time; an arena that another thread of the two gets is not
+    assert min(run(GROWTH)) < 256 * 1024
 
 
 def test_importing_the_converter_is_cheap():

@@ -10,6 +10,9 @@ from kvnode.rpc.cmd import CmdClient, bind_cmd
 from kvnode.rpc.cmd_v1_pb2 import Response
 from tests.rpc.helpers import run, serving
 
+#: Bytes that 1500 requests on 60 connections may leave behind.
+GROWTH = 2 * 2**20
+
 
 def in_a_fresh_process(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -62,12 +65,17 @@ def test_requests_and_connections_leave_nothing_behind(tmp_path):
                 return resident()
 
             await rounds(20)
-            before = await rounds(1)
-            return before, await rounds(60), len(list(Path("/proc/self/fd").iterdir()))
+            sizes = [await rounds(1)]
+            # What is left behind is so each time; what this process's allocator sets aside, is not.
+            for _ in range(3):
+                sizes.append(await rounds(60))
+                if sizes[-1] - sizes[-2] < GROWTH:
+                    break
+            return sizes, len(list(Path("/proc/self/fd").iterdir()))
 
     files = len(list(Path("/proc/self/fd").iterdir()))
-    before, after, open_files = run(body())
-    assert after - before < 2 * 2**20
+    sizes, open_files = run(body())
+    assert sizes[-1] - sizes[-2] < GROWTH, sizes
     assert open_files < files + 20
 
 
