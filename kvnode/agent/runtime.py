@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kvnode.agent import cgroups, devicerules, housekeeping
+from kvnode.agent.apart import Apart
 from kvnode.agent.cgroups import Groups, groups_of
 from kvnode.agent.diskimages import make_host_disks
 from kvnode.agent.domain import Domain
@@ -75,11 +76,14 @@ class NodeRuntime:
         self._devices = devices
         self._control_groups = control_groups
         self._done: dict[str, _Done] = {}
+        self._apart = Apart()
 
     async def claim_devices(self, vmi: Vmi) -> None:
         """Make host disks, give device nodes and disk files to the launcher's user, and let it open devices."""
         place = await self._place_of(vmi)
-        for text in await asyncio.to_thread(self._claim, vmi, place, self._config()):
+        config = self._config()
+        what = "disks for the VM, and files for its launcher's user"
+        for text in await self._apart.run(uid_of(vmi), what, lambda: self._claim(vmi, place, config)):
             self._recorder.event(vmi, "Normal", "ToleratedSmallPV", text)
 
     def _claim(self, vmi: Vmi, place: Place, config: ClusterConfig) -> list[str]:
