@@ -76,8 +76,9 @@ class VmiRecorder:
 
     def event(self, vmi: Vmi, kind: str, reason: str, message: str) -> None:
         """Record an Event about the VMI; never fails and never waits."""
+        message = message[:LONGEST_MESSAGE]
         logger.info("%s: %s %s: %s", key_of(vmi), kind, reason, message)
-        told = Event(timestamp(utc_now()), key_of(vmi), kind, reason, message[:LONGEST_MESSAGE])
+        told = Event(timestamp(utc_now()), key_of(vmi), kind, reason, message)
         if self.last and self.last[0].says_the_same(told):
             self.last.popleft()
         self.last.appendleft(told)

@@ -176,6 +176,15 @@ class TestState:
         state.set_synchronized(one, None, NOW)
         assert one["status"]["conditions"] == []
 
+    def test_a_launcher_that_says_too_much_is_cut_short(self):
+        one, events = vmi(), []
+        state.set_synchronized(one, AgentError("x" * 3_000_000), NOW)
+        about = domain(metadata={"AccessCredential": {"Succeeded": False, "Message": "y" * 3_000_000}})
+        for _ in range(2):
+            state.set_access_credentials(one, about, Recorder(events), NOW)
+        assert [len(found["message"]) for found in one["status"]["conditions"]] == [32_768] * 2
+        assert len(events) == 1, "what was cut is known again"
+
     def test_emulated_guests_are_marked(self):
         one = vmi(spec={"architecture": "s390x"})
         state.set_software_emulation(one, domain(Type="qemu"), gate=True, host="amd64", now=NOW)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kvnode.agent.status import checksums, fields
 from kvnode.agent.status.volumes import update_volumes
 from kvnode.agent.status.write import has_changed, status_patch, write_status
+from kvnode.agent.vmi import copy_of
 from kvnode.kube.errors import Conflict, Invalid
 from kvnode.spec.config import ClusterConfig
 from tests.agent.build import KEY, domain, drive, vmi, world
@@ -125,6 +126,18 @@ class TestFields:
         about.raw["Status"]["OSInfo"] = {"Name": "Debian", "VersionId": "13", "Id": "debian"}
         fields.update_guest_os(one, about)
         assert one["status"]["guestOSInfo"] == {"name": "Debian", "versionId": "13", "id": "debian"}
+
+    def test_a_guest_cannot_fill_the_status(self):
+        one = vmi()
+        about = domain()
+        about.raw["Status"]["OSInfo"] = {"Name": "x" * 100_000, "Version": {"a": "y" * 100_000}}
+        fields.update_guest_os(one, about)
+        told = one["status"]["guestOSInfo"]
+        assert {name: len(value) for name, value in told.items()} == {"name": 256, "version": 256}
+        about.raw["Status"]["OSInfo"]["Name"] += "x"
+        before = copy_of(one)
+        fields.update_guest_os(one, about)
+        assert one == before, "it is known already"
 
     def test_a_system_that_is_not_told_stays(self):
         one = vmi(status={"guestOSInfo": {"name": "Debian"}})

@@ -11,6 +11,8 @@ Status = dict[str, Any]
 Condition = dict[str, Any]
 
 TRUE, FALSE = "True", "False"
+LONGEST_MESSAGE = 32_768
+"""Characters of a message, as of Kubernetes' own conditions: a launcher may say more than an object can hold."""
 
 
 def make(
@@ -31,7 +33,7 @@ def make(
     if reason:
         condition["reason"] = reason
     if message:
-        condition["message"] = message
+        condition["message"] = message[:LONGEST_MESSAGE]
     return condition
 
 

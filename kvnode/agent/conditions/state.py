@@ -72,7 +72,7 @@ def set_access_credentials(vmi: Vmi, domain: Domain | None, recorder: Recorder, 
     """Set AccessCredentialsSynchronized by what the launcher noted in the domain's metadata."""
     if domain is None or domain.metadata("AccessCredential") is None:
         return
-    message = str(domain.metadata("AccessCredential", "Message") or "")
+    message = str(domain.metadata("AccessCredential", "Message") or "")[: listing.LONGEST_MESSAGE]
     done = domain.metadata("AccessCredential", "Succeeded") is True
     value = listing.TRUE if done else listing.FALSE
     kind = ConditionType.ACCESS_CREDENTIALS_SYNCHRONIZED

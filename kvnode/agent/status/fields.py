@@ -36,6 +36,8 @@ _OS_FIELDS = {
     "machine": "Machine",
     "id": "Id",
 }
+_LONGEST = 256
+"""Characters of what a guest says of its system: it must not fill the status."""
 _BINARY = {"b": 0, "bytes": 0, "k": 10, "KiB": 10, "M": 20, "MiB": 20, "G": 30, "GiB": 30, "T": 40, "TiB": 40}
 _DECIMAL = {"KB": 3, "MB": 6, "GB": 9, "TB": 12}
 
@@ -70,10 +72,11 @@ async def update_fields(vmi: Vmi, domain: Domain | None, parts: Parts) -> None:
 
 def update_guest_os(vmi: Vmi, domain: Domain) -> None:
     """``guestOSInfo``, when the guest's agent names another system than is known."""
-    name = domain.state("OSInfo", "Name")
+    told = {
+        field: str(domain.state("OSInfo", source) or "")[:_LONGEST] for field, source in _OS_FIELDS.items()
+    }
     known = status(vmi).get("guestOSInfo") or {}
-    if name and known.get("name") != name:
-        told = {field: domain.state("OSInfo", source) for field, source in _OS_FIELDS.items()}
+    if told["name"] and known.get("name") != told["name"]:
         vmi["status"]["guestOSInfo"] = {field: value for field, value in told.items() if value}
 
 
