@@ -64,6 +64,11 @@ def _seconds(name: str, default: float, text: str) -> Callable[[FC], FC]:
     "--image-pull-secret", default="", metavar="NAME", help="Secret that launcher pods pull images with."
 )
 @click.option(
+    "--rerun-evicted",
+    is_flag=True,
+    help="Run a RerunOnFailure machine again whose guest shut down well because its pod was deleted.",
+)
+@click.option(
     "--leader-elect/--no-leader-elect",
     default=True,
     show_default=True,
@@ -96,6 +101,7 @@ def command(
     watch_namespace: str,
     launcher_image: str | None,
     image_pull_secret: str,
+    rerun_evicted: bool,
     leader_elect: bool,
     lease_duration: float,
     renew_deadline: float,
@@ -117,7 +123,7 @@ def command(
     from kvnode.kube.ratelimit import TokenBucket  # noqa: PLC0415
 
     log_to_stderr(verbose=verbose)
-    settings = _settings(launcher_image, image_pull_secret)
+    settings = _settings(launcher_image, image_pull_secret, rerun_evicted=rerun_evicted)
     limiter = TokenBucket(client_qps, client_burst)
     try:
         configuration = cluster_of(kubeconfig)
@@ -128,14 +134,14 @@ def command(
         raise CliError(str(error)) from None
 
 
-def _settings(launcher_image: str | None, image_pull_secret: str) -> Settings:
+def _settings(launcher_image: str | None, image_pull_secret: str, *, rerun_evicted: bool) -> Settings:
     from kvnode.controller.ports import Settings  # noqa: PLC0415
 
     settings = Settings()
     launcher = replace(settings.launcher, image_pull_secret=image_pull_secret)
     if launcher_image:
         launcher = replace(launcher, launcher_image=launcher_image)
-    return replace(settings, launcher=launcher)
+    return replace(settings, launcher=launcher, rerun_evicted=rerun_evicted)
 
 
 def _lease(namespace: str, duration: float, renew_deadline: float, retry_period: float) -> LeaseSettings:

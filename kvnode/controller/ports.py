@@ -130,6 +130,9 @@ class Settings:
 
     labels_sync: tuple[str, ...] = ()
 
+    rerun_evicted: bool = False
+    """Whether a guest that shut down well as its pod was deleted has failed, under RerunOnFailure."""
+
 
 @dataclass(frozen=True, slots=True)
 class World:

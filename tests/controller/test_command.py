@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from kvnode.cli import exitcodes
+from kvnode.cli import controller, exitcodes
 
 KUBECONFIG = """
 apiVersion: v1
@@ -68,3 +70,25 @@ def test_values_that_cannot_be(option: str, value: str, tmp_path: Path) -> None:
     assert done.returncode == exitcodes.USAGE
     assert done.stderr.startswith("kvnode: Invalid value for ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--rerun-evicted"]])
+def test_options_reach_the_controllers(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    async def run(*arguments: Any) -> int:
+        seen.append(arguments[1])
+        return 0
+
+    monkeypatch.setattr(controller, "_run", run)
+    monkeypatch.setattr(controller, "log_to_stderr", lambda **_: None)
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG)
+    named = ["--kubeconfig", str(file), "--launcher-image", "i", "--image-pull-secret", "s", *options]
+    done = CliRunner().invoke(controller.command, named, catch_exceptions=False)
+    assert done.exit_code == 0
+    (settings,) = seen
+    assert (settings.launcher.launcher_image, settings.launcher.image_pull_secret) == ("i", "s")
+    assert settings.rerun_evicted is bool(options)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kvnode import apply_defaults
 from kvnode.controller.manager import Manager
+from kvnode.controller.ports import Settings
+from kvnode.controller.vm import VirtualMachineController
 from kvnode.controller.vm.firmware import legacy_uuid
+from kvnode.kube.client import Client
 from kvnode.kube.objects import Object
-from kvnode.kube.resources import EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES
+from kvnode.kube.resources import EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from kvnode.spec.pod import render_launcher_pod
 from tests.cluster.cluster import Cluster
-from tests.controller.objects import SPEC, call, calls, vm, vmi
-from tests.controller.test_manager import eventually, machine
+from tests.controller.objects import SPEC, call, calls, deleting, pod, vm, vmi
+from tests.controller.standin import StandIn
+from tests.controller.test_manager import Played, eventually, machine
 from tests.kube.faults import Fault
 from tests.kube.loops import real_time
 from tests.kube.support import background, client_of, faulty
@@ -40,13 +45,97 @@ def failures(output: dict[str, Any]) -> list[Object]:
 
 @report("B55")
 def test_a_guest_that_ended_well_stays_off_whoever_ended_it() -> None:
-    """KubeVirt's rule, and the only one there is: what evicted the pod does not count, only how the guest ended."""
+    """KubeVirt's rule: what evicted the pod does not count, only how the guest ended."""
     before = vm("RerunOnFailure", status={"runStrategy": "RerunOnFailure"})
     output = look(copy.deepcopy(before), vmi("Succeeded", ran=True))
     assert DELETE in calls(output)
     assert not output["vmStatusWritten"].get("stateChangeRequests")
     before["status"] = {**before["status"], **output["vmStatusWritten"]}
     assert CREATE not in calls(look(before, None))
+
+
+def evicting(*pods: Object, rerun: bool, **status: Any) -> dict[str, Any]:
+    """A pass over a RerunOnFailure VM whose guest has ended well, with these pods."""
+    machine = vm("RerunOnFailure", status={"runStrategy": "RerunOnFailure", **status})
+    scene = VMScene({"vm": machine, "vmi": vmi("Succeeded", ran=True, nodeName="node01"), "pods": list(pods)})
+    settings = replace(scene.world.settings(), rerun_evicted=rerun)
+    scene.controller = VirtualMachineController(replace(scene.world, settings=lambda: settings))
+    return scene.reconcile()
+
+
+TEMPORARY: dict[str, Any] = {"annotations": {"kubevirt.io/ephemeral-provisioning": ""}}
+ELSEWHERE: dict[str, Any] = {"node": "node02", "uid": "other", "name": "other"}
+STOP: Object = {"action": "Stop", "uid": "vmi-uid"}
+
+
+@report("B55")
+@pytest.mark.parametrize(
+    ("pods", "status", "evicted"),
+    [
+        ([deleting(pod())], {}, True),
+        ([deleting(pod("Succeeded"))], {}, True),
+        ([], {}, True),
+        ([deleting(pod("Succeeded")), pod("Succeeded", **ELSEWHERE)], {}, True),
+        ([pod("Succeeded", **TEMPORARY)], {}, True),
+        ([pod()], {}, False),
+        ([pod("Succeeded")], {}, False),
+        ([pod("Succeeded"), deleting(pod("Succeeded", **ELSEWHERE))], {}, False),
+        ([deleting(pod())], {"stateChangeRequests": [STOP]}, False),
+    ],
+    ids=[
+        *("going", "ended", "gone", "another-elsewhere", "temporary"),
+        *("runs-yet", "by-itself", "another-goes", "asked-to"),
+    ],
+)
+@pytest.mark.parametrize("rerun", [True, False], ids=["rerun", "as-in-kubevirt"])
+def test_a_guest_that_was_evicted_runs_again_if_wished(
+    pods: list[Object], status: dict[str, Any], evicted: bool, rerun: bool
+) -> None:
+    output = evicting(*pods, rerun=rerun, **status)
+    assert DELETE in calls(output)
+    asked = output["vmAfter"]["status"].get("stateChangeRequests") or []
+    assert (START in asked) is (evicted and rerun)
+
+
+@report("B55")
+@pytest.mark.cluster
+@pytest.mark.parametrize("rerun", [True, False], ids=["rerun", "as-in-kubevirt"])
+@real_time
+async def test_a_drained_machine(control_plane: Cluster, namespace: str, rerun: bool) -> None:
+    settings = Settings(rerun_evicted=rerun)
+    async with client_of(control_plane) as user:
+        work = (Manager(user, settings, namespace=namespace).run(), StandIn(user, namespace).run())
+        async with background(*work):
+            played = Played(user, namespace, "drained")
+            await user.create(VIRTUAL_MACHINES, machine(namespace, "drained", "RerunOnFailure"))
+            await played.vm("Running", ready=True)
+            before = await played.vmi("Running")
+            launcher = (await eventually(played.pod))["metadata"]["name"]
+            hold = [{"op": "add", "path": "/metadata/finalizers", "value": ["example.test/still-ending"]}]
+            await user.patch(PODS, launcher, namespace, hold)
+            named = {"name": launcher, "namespace": namespace}
+            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": named}
+            await user.create(PODS, eviction, subresource="eviction")
+            await played.become("Succeeded")
+            drop = [{"op": "remove", "path": "/metadata/finalizers"}]
+            await user.patch(PODS, launcher, namespace, drop)
+            if rerun:
+                after = await again(user, namespace, before["metadata"]["uid"])
+                assert after["metadata"]["name"] == "drained"
+                await played.vm("Running", ready=True)
+            else:
+                await played.vm("Stopped")
+
+
+async def again(user: Client, namespace: str, before: str) -> Object:
+    """Wait for another VMI than that."""
+
+    async def check() -> Object | None:
+        found = await user.get(VIRTUAL_MACHINE_INSTANCES, "drained", namespace)
+        return found if found["metadata"]["uid"] != before else None
+
+    found: Object = await eventually(check)
+    return found
 
 
 @report("B55")
@@ -152,13 +241,36 @@ def test_what_succeeds_is_no_failure(
 
 
 @report("B61")
-def test_an_old_vm_keeps_the_uuid_that_its_name_gives_it() -> None:
+@pytest.mark.parametrize("namespace", ["a", "b"])
+def test_an_old_vm_keeps_the_uuid_that_its_name_gives_it(namespace: str) -> None:
     """The same in every namespace, as it always was; it is written down, and stays at a restart."""
     old = vm("Always")
     del old["spec"]["template"]["spec"]["domain"]["firmware"]
-    made = call(look(copy.deepcopy(old), None), CREATE)["payload"]
-    assert made["spec"]["domain"]["firmware"]["uuid"] == "5a9fc181-957e-5c32-9e5a-2de5e9673531"
-    assert legacy_uuid("testvm") == "5a9fc181-957e-5c32-9e5a-2de5e9673531"
+    old["metadata"]["namespace"] = namespace
+    scene = VMScene({"vm": old, "vmi": None})
+    made = call(scene.reconcile(), CREATE)["payload"]
+    uuid = "5a9fc181-957e-5c32-9e5a-2de5e9673531"
+    assert made["spec"]["domain"]["firmware"]["uuid"] == uuid
+    assert legacy_uuid("testvm") == uuid
+    scene.show()
+    scene.controller = VirtualMachineController(scene.world)
+    scene.reconcile()
+    written = scene.server.peek(VIRTUAL_MACHINES, f"{namespace}/testvm")
+    assert written is not None
+    assert written["spec"]["template"]["spec"]["domain"]["firmware"]["uuid"] == uuid
+
+
+@report("B61")
+@pytest.mark.parametrize("strategy", ["Always", "Halted"])
+def test_one_seen_for_the_first_time_has_it_written_down_at_once(strategy: str) -> None:
+    old = vm(strategy)
+    del old["metadata"]["annotations"], old["spec"]["template"]["spec"]["domain"]["firmware"]
+    scene = VMScene({"vm": old, "vmi": None})
+    scene.reconcile()
+    written = scene.server.peek(VIRTUAL_MACHINES, "default/testvm")
+    assert written is not None
+    firmware = written["spec"]["template"]["spec"]["domain"]["firmware"]
+    assert firmware["uuid"] == "5a9fc181-957e-5c32-9e5a-2de5e9673531"
 
 
 @report("B61")
@@ -192,7 +304,7 @@ async def test_a_refused_pod_is_tried_again_and_made_once(control_plane: Cluster
 
             async def told() -> Object | None:
                 found = await user.get(VIRTUAL_MACHINE_INSTANCES, "lone", namespace)
-                held = found.get("status", {}).get("conditions", ())
+                held = (found.get("status") or {}).get("conditions") or ()
                 return next((one for one in held if one["type"] == "Synchronized"), None)
 
             condition = await eventually(told)
@@ -217,10 +329,12 @@ async def test_a_refused_pod_is_tried_again_and_made_once(control_plane: Cluster
 
             await eventually(well)
             assert len(await made()) == 1
-            events = await user.list_all(EVENTS, namespace)
-        counts = {one["reason"]: one["count"] for one in events}
-        assert counts["SuccessfulCreate"] == 1
-        assert counts["FailedCreate"] >= 3
+
+            async def events() -> dict[str, int] | None:
+                counts = {one["reason"]: one["count"] for one in await user.list_all(EVENTS, namespace)}
+                return counts if "SuccessfulCreate" in counts and counts.get("FailedCreate", 0) >= 3 else None
+
+            assert (await eventually(events))["SuccessfulCreate"] == 1
 
 
 @report("B33")

@@ -94,16 +94,20 @@ RULES: tuple[Rule, ...] = (
                 controllers.taken_up_at_once,
             ),
             (
-                "a failure's start request is written with its status; the reference's own makes that one fail",
-                controllers.one_status_write,
+                "a failure's start request is written before its VMI is deleted, lest who dies in between forgets it",
+                controllers.start_asked_first,
             ),
             (
                 "a failure's start request is not lost when writing it alone would be refused",
                 controllers.start_request_kept,
             ),
             (
-                "a failure's start request is written alone only when the status is refused",
-                controllers.start_request_second,
+                "a failed VMI is not deleted before its VM's start request could be written",
+                controllers.not_deleted_unasked,
+            ),
+            (
+                "a failure's start request is there even when its VMI could not be deleted yet",
+                controllers.asked_although_not_deleted,
             ),
             (
                 "starting a halted VM is no failure; the reference calls it one, fails to write that, and tries again",

@@ -122,23 +122,25 @@ def taken_up_at_once(case: Case, want: Any, got: Any) -> bool:
     return {*after} >= _API and after == ours != before and _end(case)
 
 
-def one_status_write(case: Case, want: Any, got: Any) -> bool:
-    """A failed VMI's start request came in a patch of its own, after which the status was refused."""
+def start_asked_first(case: Case, want: Any, got: Any) -> bool:
+    """A failed VMI's start request was written after its deletion, and the status refused because of that."""
+    rest = _asked_before(case, got)
     patch, refused = _status_patch(want), _refused_status(want, "Conflict")
-    if patch is None or refused is None or case.data["input"].get("injectedErrors") or _errors(got):
+    if rest is None or patch is None or refused is None or case.data["input"].get("injectedErrors"):
         return False
-    written = [one for one in got["actions"] if _is_status_update(one)]
-    same = [one["payload"] for one in written] == [refused["payload"]]
-    return same and _end(case)
+    told = [one for one in rest if one["verb"] != "delete"]
+    same = [_without_requests(one["payload"]) for one in told if _is_status_update(one)]
+    return not _errors(got) and same == [_without_requests(refused["payload"])] and _end(case)
 
 
 def start_request_kept(case: Case, want: Any, got: Any) -> bool:
     """Writing a failed VMI's start request was refused, and the VM is not started again; here it is."""
+    rest = _asked_before(case, got)
     refused = [one for one in want["actions"] if "error" in one]
-    if len(refused) != 1 or refused[0] != _status_patch(want) or _errors(got):
+    if rest is None or len(refused) != 1 or refused[0] != _status_patch(want) or _errors(got):
         return False
     wanted = [one["payload"]["status"] for one in want["actions"] if _is_status_update(one)]
-    written = [one["payload"]["status"] for one in got["actions"] if _is_status_update(one)]
+    written = [one["payload"]["status"] for one in rest if _is_status_update(one)]
     if len(wanted) != 1 or len(written) != 1:
         return False
     requests = refused[0]["payload"][0]["value"]
@@ -147,16 +149,42 @@ def start_request_kept(case: Case, want: Any, got: Any) -> bool:
     return told == written[0] and _results(want, got) == ("rateLimited", "forgotten")
 
 
-def start_request_second(_case: Case, want: Any, got: Any) -> bool:
-    """The start request's own write comes after the status, and only when that was refused."""
-    patch = _status_patch(want)
-    if patch is None or "error" in patch or not _errors(got):
+def not_deleted_unasked(case: Case, want: Any, got: Any) -> bool:
+    """A failed VMI was deleted while its VM's status could not be written; here it is there yet."""
+    rest = _asked_before(case, got)
+    refused = [one for one in want["actions"] if _is_status_update(one) and "error" in one]
+    same = len(refused) == 1 and _errors(got) == [refused[0]["error"]]
+    return rest == [] and same and _results(want, got) == ("rateLimited", "rateLimited")
+
+
+def asked_although_not_deleted(case: Case, want: Any, got: Any) -> bool:
+    """A failed VMI could not be deleted; the start request is there already, and all else the same."""
+    rest = _asked_before(case, got)
+    if rest is None or _status_patch(want) is not None:
         return False
-    order = [one for one in want["actions"] if one is not patch]
-    at = next((index for index, one in enumerate(order) if _is_status_update(one)), None)
-    if at is None or "error" not in order[at]:
-        return False
-    return {**want, "actions": [*order[: at + 1], patch, *order[at + 1 :]]} == got
+    return bool(_errors(want)) and _without_requests(want) == _without_requests({**got, "actions": rest})
+
+
+def _asked_before(case: Case, got: Any) -> list[Any] | None:
+    """What was done after a failed VMI's start request was written, if it was or was there; None otherwise."""
+    from tests.reference.controllers import bare, plain  # noqa: PLC0415 - as in `_end`
+
+    vm, vmi = case.data["input"]["vm"], case.data["input"]["vmi"]
+    if vm["spec"].get("runStrategy") != "RerunOnFailure" or vmi["status"]["phase"] != "Failed":
+        return None
+    status, actions = bare(plain(vm.get("status") or {})), list(got["actions"])
+    requests = status.get("stateChangeRequests") or []
+    if any(one["action"] == "Start" for one in requests):
+        return actions
+    asked = {**status, "stateChangeRequests": [*requests, {"action": "Start"}]}
+    is_asked = _is_status_update(actions[0]) and actions[0]["payload"] == {"status": asked}
+    return actions[1:] if is_asked else None
+
+
+def _without_requests(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_requests(item) for key, item in value.items() if key != "stateChangeRequests"}
+    return [_without_requests(item) for item in value] if isinstance(value, list) else value
 
 
 def start_of_halted(case: Case, want: Any, got: Any) -> bool:

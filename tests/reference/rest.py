@@ -58,6 +58,13 @@ def _without_versions(obj: Object) -> Object:
     made["metadata"].pop("resourceVersion", None)
     if made.get("kind") == "ControllerRevision":
         del made["kind"], made["apiVersion"]  # not told of those that were recorded
+    requests = (made.get("status") or {}).get("stateChangeRequests")
+    if requests:
+        # To be asked to start one time after another is to be asked once: of more the first counts.
+        pairs = zip(requests, [{}, *requests], strict=False)
+        again = [one["action"] == before.get("action") == "Start" for one, before in pairs]
+        kept = [one for one, is_again in zip(requests, again, strict=True) if not is_again]
+        made["status"]["stateChangeRequests"] = kept
     if made.get("kind") == "VirtualMachineInstance":
         # Its own controller writes these, if it is not made with them.
         notes = made["metadata"].get("annotations") or {}

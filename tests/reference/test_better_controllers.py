@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.controller.objects import vm, vmi
 from tests.reference import better_controllers as better
 from tests.reference.common import Case
+from tests.reference.vmcases import VMScene
 
 Output = dict[str, Any]
 
@@ -109,3 +111,62 @@ class TestNodeToldWithStart:
     )
     def test_nothing_else(self, given: Case, want: Output, more: Output) -> None:
         assert not better.node_told_with_start(given, want, self.late(**more))
+
+
+ASKED: list[Output] = [{"action": "Start"}]
+DELETE: Output = {"verb": "delete", "resource": "virtualmachineinstances", "name": "testvm"}
+STATUS: Output = {
+    "verb": "update",
+    "resource": "virtualmachines",
+    "subresource": "status",
+    "name": "testvm",
+    "payload": {"status": {"conditions": [{"type": "Ready"}, {"type": "Failure"}]}},
+}
+
+
+class TestStartRequests:
+    """What is refused when a failed VMI of a RerunOnFailure VM is dealt with, as the reference has it and we."""
+
+    def given(self, *errors: Output) -> Case:
+        made = vm("RerunOnFailure", status={"runStrategy": "RerunOnFailure"})
+        return Case("vm", 1, {"input": {"vm": made, "vmi": vmi("Failed"), "injectedErrors": list(errors)}})
+
+    def got(self, *errors: Output) -> Output:
+        made = copy.deepcopy(self.given(*errors).data["input"])
+        return VMScene(made).reconcile()
+
+    def patch(self, **more: Any) -> Output:
+        add = {"op": "add", "path": "/status/stateChangeRequests", "value": ASKED}
+        words = {"verb": "patch", "resource": "virtualmachines", "subresource": "status", "name": "testvm"}
+        return {**words, "payload": [add], **more}
+
+    def want(self, *actions: Output) -> Output:
+        return {"actions": list(actions), "queue": {"result": "rateLimited"}}
+
+    def error(self, verb: str, subresource: str = "status") -> Output:
+        return {
+            "verb": verb,
+            "resource": "virtualmachines",
+            "subresource": subresource,
+            "error": "InternalError",
+        }
+
+    def test_a_request_that_the_reference_loses(self) -> None:
+        error = self.error("patch")
+        got = self.got(error)
+        told = copy.deepcopy(got["vmStatusWritten"])
+        del told["stateChangeRequests"]
+        told["conditions"].append({"type": "Failure", "status": "True"})
+        status = {**STATUS, "payload": {"status": told}}
+        want = self.want(DELETE, self.patch(error="InternalError"), status)
+        assert better.start_request_kept(self.given(error), want, got)
+        del got["actions"][-2]["payload"]["status"]["stateChangeRequests"]
+        assert not better.start_request_kept(self.given(error), want, got)
+
+    def test_a_status_that_cannot_be_written(self) -> None:
+        error = self.error("update")
+        want = self.want(DELETE, self.patch(), {**STATUS, "error": "InternalError"})
+        got = self.got(error)
+        assert better.not_deleted_unasked(self.given(error), want, got)
+        got["actions"].append(DELETE)
+        assert not better.not_deleted_unasked(self.given(error), want, got)

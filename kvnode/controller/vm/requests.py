@@ -34,6 +34,11 @@ def wants_stop_of(vm: Object, vmi: Object) -> bool:
     return request.get("action") == STOP and request.get("uid") is not None and request["uid"] == uid_of(vmi)
 
 
+def will_start(vm: Object) -> bool:
+    """Whether a start is asked for, if not before something else."""
+    return any((one or {}).get("action") == START for one in at(vm, "status", "stateChangeRequests") or ())
+
+
 def append_start(vm: Object) -> None:
     """Ask for a start, in memory, after what is asked for already."""
     status = status_of(vm)

@@ -6,7 +6,7 @@ from kvnode.controller import conditions, names
 from kvnode.controller.equality import equal
 from kvnode.controller.errors import SyncError
 from kvnode.controller.instance import is_final, is_waiting_for_sync
-from kvnode.controller.jsonpatch import add, change
+from kvnode.controller.jsonpatch import change
 from kvnode.controller.meta import finalizers, name_of, put, status_of
 from kvnode.controller.vm.backoff import note_start_failure
 from kvnode.controller.vm.generation import note_generations
@@ -15,7 +15,6 @@ from kvnode.controller.vm.requests import drop_served_request
 from kvnode.controller.vm.run import Run
 from kvnode.controller.vm.start import RESTART_REQUIRED
 from kvnode.controller.vm.strategy import known_strategy
-from kvnode.kube.errors import ApiError
 from kvnode.kube.objects import is_deleting
 from kvnode.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 
@@ -35,7 +34,7 @@ async def update_status(run: Run, error: SyncError | None) -> None:
     before = run.original.get("status") or {}
     _describe(run, error)
     if not equal(before, run.vm.get("status") or {}):
-        await _write(run, before)
+        await run.world.api.replace(VIRTUAL_MACHINES, run.vm, subresource="status")
     vmi = run.vmi
     if vmi is None or names.VM_FINALIZER not in finalizers(vmi):
         return
@@ -93,20 +92,3 @@ def _follow_conditions(run: Run) -> None:
     for condition in list(conditions.conditions(run.vm)):
         if condition.get("type") not in kept:
             conditions.remove(run.vm, condition["type"])
-
-
-async def _write(run: Run, before: dict[str, object]) -> None:
-    try:
-        await run.world.api.replace(VIRTUAL_MACHINES, run.vm, subresource="status")
-    except ApiError:
-        requests = status_of(run.vm).get("stateChangeRequests") or []
-        if len(requests) > len(before.get("stateChangeRequests") or ()):  # type: ignore[arg-type]
-            # The failed VMI is deleted already: without this request it would not be started again.
-            await run.world.api.patch(
-                VIRTUAL_MACHINES,
-                name_of(run.vm),
-                run.namespace,
-                [add("/status/stateChangeRequests", requests)],
-                subresource="status",
-            )
-        raise

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from kvnode.api.phases import Phase
 from kvnode.controller import names
 from kvnode.controller.errors import SyncError
+from kvnode.controller.indices import CONTROLLER
 from kvnode.controller.instance import (
     is_decentralized_migration,
     is_final,
@@ -15,13 +16,14 @@ from kvnode.controller.instance import (
     is_migration_target,
     phase,
 )
-from kvnode.controller.meta import annotations_of, spec_of, status_of
+from kvnode.controller.meta import annotations_of, at, spec_of, status_of
 from kvnode.controller.vm.backoff import time_left
-from kvnode.controller.vm.requests import append_start, wants_start, wants_stop_of
+from kvnode.controller.vm.requests import append_start, wants_start, wants_stop_of, will_start
 from kvnode.controller.vm.run import Run
 from kvnode.controller.vm.start import start, stop
+from kvnode.controller.vmi.pods import current_pod, is_temporary
 from kvnode.kube.errors import ApiError
-from kvnode.kube.objects import Object, is_deleting
+from kvnode.kube.objects import Object, is_deleting, uid_of
 from kvnode.kube.resources import VIRTUAL_MACHINES
 
 ALWAYS = "Always"
@@ -104,9 +106,32 @@ async def _rerun_on_failure(run: Run) -> None:
             await _start_when_due(run)
         return
     if not is_deleting(vmi) and (is_final(vmi) or wants_stop_of(run.vm, vmi)):
+        if phase(vmi) == Phase.FAILED or (run.settings.rerun_evicted and _is_evicted(run, vmi)):
+            await _ask_for_start(run)
         await stop(run)
-        if phase(vmi) == Phase.FAILED:
-            append_start(run.vm)  # written with the rest of the status
+
+
+async def _ask_for_start(run: Run) -> None:
+    """Write the request before the VMI goes: of one that is going nobody can tell any more whether it is owed.
+
+    Raises:
+        ApiError: the server refused; the VMI is there yet.
+    """
+    if will_start(run.vm):
+        return
+    append_start(run.vm)
+    written = await run.world.api.replace(VIRTUAL_MACHINES, run.vm, subresource="status")
+    run.vm, run.original = written, copy.deepcopy(written)
+
+
+def _is_evicted(run: Run, vmi: Object) -> bool:
+    """Whether the guest shut down because somebody deleted its pod: not by itself, nor because it was asked to."""
+    if wants_stop_of(run.vm, vmi):
+        return False
+    pods = [one for one in run.caches.pods.by(CONTROLLER, uid_of(vmi)) if not is_temporary(one)]
+    pod = current_pod(pods, str(at(vmi, "status", "nodeName") or ""))
+    # Of a VMI that is not deleted no controller deletes the pod.
+    return pod is None or is_deleting(pod)
 
 
 def _is_rerun_due(vm: Object) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kvnode.controller.vm import VirtualMachineController
 from tests.controller.objects import call, calls, deleting, reasons, vm, vmi
 from tests.reference.vmcases import VMScene
 
@@ -106,20 +107,60 @@ def test_start_of_a_halted_vm_that_is_refused() -> None:
     assert (failure["type"], failure["reason"]) == ("Failure", "FailedCreate")
 
 
-def test_a_failure_asks_for_its_start_in_the_same_status() -> None:
+STATUS = "update virtualmachines status"
+
+
+def test_a_failure_asks_for_its_start_before_its_vmi_goes() -> None:
     output = look("RerunOnFailure", vmi("Failed"), runStrategy="RerunOnFailure")
-    assert calls(output) == [DELETE, "update virtualmachines status", "patch virtualmachineinstances"]
+    assert calls(output) == [STATUS, DELETE, STATUS, "patch virtualmachineinstances"]
+    asked = {"runStrategy": "RerunOnFailure", "stateChangeRequests": [START]}
+    assert output["actions"][0]["payload"]["status"] == asked
     assert output["vmStatusWritten"]["stateChangeRequests"] == [START]
     assert output["queue"]["result"] == "forgotten"
 
 
-def test_a_refused_status_does_not_lose_the_start_request() -> None:
+def test_a_start_that_cannot_be_asked_for_leaves_the_vmi() -> None:
     errors = [{"verb": "update", "resource": "virtualmachines", "subresource": "status", "error": "Conflict"}]
     scene = VMScene({"vm": vm("RerunOnFailure"), "vmi": vmi("Failed"), "injectedErrors": errors})
     output = scene.reconcile()
-    assert calls(output)[-1] == "patch virtualmachines status"
-    assert output["vmAfter"]["status"]["stateChangeRequests"] == [START]
+    assert calls(output) == [STATUS]
+    assert "deletionTimestampSet" not in output["vmiAfter"]
     assert output["queue"]["result"] == "rateLimited"
+
+
+def test_a_vmi_that_cannot_be_deleted_is_asked_for_once() -> None:
+    errors = [{"verb": "delete", "resource": "virtualmachineinstances", "error": "InternalError"}]
+    machine = vm("RerunOnFailure", status={"stateChangeRequests": [STOP]})
+    scene = VMScene({"vm": machine, "vmi": vmi("Failed"), "injectedErrors": errors})
+    for _ in range(3):
+        output = scene.reconcile()
+        assert output["queue"]["result"] == "rateLimited"
+        assert output["vmAfter"]["status"]["stateChangeRequests"] == [STOP, START]
+        scene.show()
+
+
+def test_who_dies_when_a_failed_vmi_is_deleted_does_not_forget_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever leads next finds no VMI, or one that is going, which tells of no failure."""
+
+    class Death(BaseException):
+        """Of the process."""
+
+    instance = vmi("Failed", ran=True)
+    del instance["metadata"]["finalizers"]
+    scene = VMScene({"vm": vm("RerunOnFailure", status={"runStrategy": "RerunOnFailure"}), "vmi": instance})
+    delete = scene.server.delete
+
+    async def last(*arguments: Any, **more: Any) -> None:
+        await delete(*arguments, **more)
+        raise Death
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.server, "delete", last)
+        with pytest.raises(Death):
+            scene.reconcile()
+    scene.show()
+    scene.controller = VirtualMachineController(scene.world)
+    assert did(scene.reconcile()) == "start"
 
 
 def test_running_and_strategy_together_are_refused() -> None:
