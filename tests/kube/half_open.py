@@ -24,7 +24,8 @@ ANSWER = (
     b"3d\r\n" + b'{"type":"ADDED","object":{"metadata":{"name":"the first"}}}'.ljust(60) + b"\n\r\n"
 )
 SERVE = f"""
-import socket, sys, time
+import os, socket, sys, time
+print(os.getpid(), flush=True)
 sys.stdin.readline()
 one = socket.create_server(("{SERVER}", {PORT}))
 print("listening", flush=True)
@@ -51,10 +52,7 @@ def main() -> None:
     assert server.stdin
     assert server.stdout
     try:
-        time.sleep(0.5)
-        inside = subprocess.run(
-            ["pgrep", "-P", str(server.pid)], capture_output=True, text=True, check=True
-        ).stdout.strip()
+        inside = server.stdout.readline().strip()
         enter = ("nsenter", f"--net=/proc/{inside}/ns/net", "ip")
         run("ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1", "netns", inside)
         run("ip", "addr", "add", f"{CLIENT}/24", "dev", "v0")

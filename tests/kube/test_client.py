@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from kvnode.kube.client import PatchType
+from kvnode.kube.client import Client, PatchType
+from kvnode.kube.config import Configuration
 from kvnode.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -145,7 +146,7 @@ async def test_a_busy_server_is_given_the_time_it_asks_for(control_plane: Cluste
         server.faults.append(Fault("GET", times=2, status=429, headers={"Retry-After": "1"}))
         began = now()
         await client.get(NAMESPACES, "default")
-        assert 2 <= now() - began < 5
+        assert now() - began >= 2
         server.faults.append(Fault("GET", times=9, status=429, headers={"Retry-After": "1"}))
         with pytest.raises(TooManyRequests):
             await client.get(NAMESPACES, "default")
@@ -164,12 +165,13 @@ async def test_a_failing_server_is_asked_again_only_if_it_says_so(control_plane:
 
 @real_time
 async def test_no_answer_in_time(control_plane: Cluster, namespace: str) -> None:
-    async with faulty(control_plane, timeout=0.5) as (server, client):
+    async with faulty(control_plane) as (server, client):
         server.faults.append(Fault("GET", silence=True))
-        with pytest.raises(
-            DeadlineExceeded, match=r"GET /api/v1/namespaces/default: no answer within 0\.5 s"
-        ):
-            await client.get(NAMESPACES, "default")
+        async with Client(server.configuration, timeout=0.5) as impatient:
+            with pytest.raises(
+                DeadlineExceeded, match=r"GET /api/v1/namespaces/default: no answer within 0\.5 s"
+            ):
+                await impatient.get(NAMESPACES, "default")
         server.faults.append(Fault("POST", cut_after=20))
         with pytest.raises(ConnectionFailed):
             await client.create(CONFIG_MAPS, config_map(namespace, "cut"))
@@ -190,9 +192,6 @@ async def test_a_connection_that_breaks(control_plane: Cluster, namespace: str) 
 
 @real_time
 async def test_nobody_listens() -> None:
-    from kvnode.kube.client import Client  # noqa: PLC0415
-    from kvnode.kube.config import Configuration  # noqa: PLC0415
-
     async with Client(Configuration("http://127.0.0.1:1")) as client:
         with pytest.raises(ConnectionFailed, match="GET /api/v1/namespaces/x"):
             await client.get(NAMESPACES, "x")

@@ -96,12 +96,12 @@ async def test_as_a_user_sees_them(control_plane: Cluster, namespace: str) -> No
         recorder = EventRecorder(client, "virt-controller", "node1")
         async with background(recorder.run()):
             recorder.record(instance, NORMAL, "SuccessfulCreate", "Created the pod")
-            await recorder.flush()
+            await recorder.flush(60)
             for _ in range(4):
                 recorder.record(instance, WARNING, "FailedCreate", "x" * 5000)
-            await recorder.flush()
+            await recorder.flush(60)
             recorder.record(instance, NORMAL, "SuccessfulCreate", "Created the pod")
-            await recorder.flush()
+            await recorder.flush(60)
         found = {event["reason"]: event for event in await events_of(client, namespace)}
         assert sorted(found) == ["FailedCreate", "SuccessfulCreate"]
         created = found["SuccessfulCreate"]
@@ -124,7 +124,7 @@ async def test_events_of_objects_without_namespace(control_plane: Cluster) -> No
         recorder = EventRecorder(client, "virt-controller")
         async with background(recorder.run()):
             recorder.record(node, NORMAL, "NodeUnresponsive", "no heartbeat")
-            await recorder.flush()
+            await recorder.flush(60)
         assert recorder.dropped == 0
         found = await client.list_all(EVENTS, "default", field_selector="involvedObject.name=lonely")
         assert [event["reason"] for event in found] == ["NodeUnresponsive"]
@@ -133,22 +133,22 @@ async def test_events_of_objects_without_namespace(control_plane: Cluster) -> No
 @pytest.mark.cluster
 @real_time
 async def test_recording_lives_through_faults(control_plane: Cluster, namespace: str) -> None:
-    async with faulty(control_plane, timeout=1) as (server, client):
-        instance = await client.create(VIRTUAL_MACHINE_INSTANCES, vmi(namespace, "a"))
+    async with faulty(control_plane, timeout=2) as (server, client), client_of(control_plane) as user:
+        instance = await user.create(VIRTUAL_MACHINE_INSTANCES, vmi(namespace, "a"))
         recorder = EventRecorder(client, "c")
         server.faults += [Fault("POST.*events", status=403), Fault("POST.*events", silence=True)]
         async with background(recorder.run()):
             for number in range(3):
                 recorder.record(instance, NORMAL, "Started", f"message {number}")
-            await recorder.flush()
+            await recorder.flush(60)
             assert recorder.dropped == 1, "the one that was refused"
-            events = {event["message"]: event for event in await events_of(client, namespace)}
+            events = {event["message"]: event for event in await events_of(user, namespace)}
             assert sorted(events) == ["message 1", "message 2"]
             event = events["message 2"]
-            await client.delete(EVENTS, event["metadata"]["name"], namespace)
+            await user.delete(EVENTS, event["metadata"]["name"], namespace)
             recorder.record(instance, NORMAL, "Started", "message 2")
-            await recorder.flush()
-            again = {event["message"]: event for event in await events_of(client, namespace)}
+            await recorder.flush(60)
+            again = {event["message"]: event for event in await events_of(user, namespace)}
             assert again["message 2"]["count"] == 1
         await asyncio.sleep(0)
 
@@ -171,7 +171,7 @@ async def test_what_happens_while_the_server_is_away_is_told_later_and_once(
         async with background(recorder.run()):
             recorder.record(instance, NORMAL, "Started", "up")
             recorder.record(instance, WARNING, "Stopped", "down")
-            await recorder.flush(20)
+            await recorder.flush(60)
         assert recorder.dropped == 0
         found = {event["reason"]: event for event in await events_of(client, namespace)}
         assert len(await events_of(client, namespace)) == 2
@@ -190,6 +190,6 @@ async def test_one_that_is_counted_while_it_waits(control_plane: Cluster, namesp
             recorder.record(instance, NORMAL, "Started", "up")
             await until(lambda: server.count("POST.*events"))
             recorder.record(instance, NORMAL, "Started", "up")
-            await recorder.flush(20)
+            await recorder.flush(60)
         [event] = await events_of(client, namespace)
         assert event["count"] == 2

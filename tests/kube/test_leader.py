@@ -319,7 +319,7 @@ async def test_on_a_real_server(control_plane: Cluster, namespace: str) -> None:
     order: list[str] = []
 
     def settings(identity: str) -> LeaseSettings:
-        return LeaseSettings(namespace, "l", identity, duration=3, renew_deadline=2, retry_period=0.5)
+        return LeaseSettings(namespace, "l", identity, duration=7, renew_deadline=5, retry_period=0.5)
 
     def lead(identity: str) -> Any:
         async def run() -> None:
@@ -328,16 +328,16 @@ async def test_on_a_real_server(control_plane: Cluster, namespace: str) -> None:
 
         return run
 
-    async with faulty(control_plane, timeout=1) as (server, client), client_of(control_plane) as other:
+    async with faulty(control_plane, timeout=3) as (server, client), client_of(control_plane) as other:
         one = asyncio.ensure_future(LeaderElector(client, settings("one")).run(lead("one")))
         await until(lambda: order == ["one"])
         two = asyncio.ensure_future(LeaderElector(other, settings("two")).run(lead("two")))
-        await asyncio.sleep(4)
+        await asyncio.sleep(9)
         assert order == ["one"]
         server.faults.append(Fault("PUT", times=100, drop=True))
         with pytest.raises(LeadershipLost):
             await one
-        await until(lambda: order == ["one", "two"], 6)
+        await until(lambda: order == ["one", "two"])
         lease = await other.get(LEASES, "l", namespace)
         assert lease["spec"]["leaseTransitions"] == 1
         two.cancel()

@@ -30,8 +30,8 @@ def test_every_socket_is_probed() -> None:
 @pytest.mark.integration
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces")
 def test_a_watch_whose_server_falls_silent_ends() -> None:
-    """Probes start after 1 s and may stay without an answer for 2 s."""
+    """Probes start after 1 s and may stay without an answer for 2 s; without them it would last for 300 s."""
     command = ["unshare", "--net", sys.executable, "-m", "tests.kube.half_open"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
-    assert 1 <= float(done.stdout) <= 10
+    assert 1 <= float(done.stdout) <= 60
