@@ -138,7 +138,7 @@ def _picture(link: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def eventually(attempt: Callable[[], Any], seconds: float = 30.0) -> Any:
+def eventually(attempt: Callable[[], Any], seconds: float = 120.0) -> Any:
     """Do something until its assertions hold."""
     end = time.monotonic() + seconds
     while True:

@@ -36,7 +36,7 @@ class Namespace:
         """The command line that runs ``arguments`` in here."""
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--", *arguments]
 
-    def run(self, *arguments: str, timeout: float = 60.0, env: dict[str, str] | None = None) -> str:
+    def run(self, *arguments: str, timeout: float = 180.0, env: dict[str, str] | None = None) -> str:
         """Run a program to its end; its output."""
         done = subprocess.run(
             self.command(*arguments), capture_output=True, text=True, timeout=timeout, check=False, env=env

@@ -97,7 +97,7 @@ def goes_out(lab: Lab, guest: Running, seen_as: str) -> None:
     before = guest.counter("Udp", "InDatagrams")
     with datagrams(lab.node, 53) as sender:
         # The answer is none that nslookup understands, but it comes.
-        guest.run(f"timeout 5 nslookup some.name {NODE4}; true")
+        guest.run(f"timeout 20 nslookup some.name {NODE4}; true")
         assert sender() == seen_as
     assert guest.counter("Udp", "InDatagrams") > before
 

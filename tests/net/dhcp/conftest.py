@@ -80,7 +80,7 @@ def serving(
         marks = " ".join(sorted(f"dhcp_started-{config['name']}" for config in configs))
         assert process.stdout.readline() == f"serving {marks}\n"
         yield
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=180)
         assert output == "ended\n", "no mark stays"
         assert process.returncode == 0
 
@@ -105,7 +105,7 @@ def ask(busybox: Path, tmp_path: Path) -> Callable[..., dict[str, str] | None]:
         subprocess.run(
             guest.command(*command, "-s", str(script), *more),
             capture_output=True,
-            timeout=120,
+            timeout=300,
             check=False,
             env={"FOUND": str(found), "PATH": "/usr/bin:/bin"},
         )
