@@ -11,6 +11,21 @@ from tests.reference.groups.agent_sync import KEY, World
 
 __all__ = ["KEY", "NOW", "domain", "drive", "run", "vmi", "world"]
 
+CLEAN_UP = [
+    "migrationProxy.StopTargetListener",
+    "migrationProxy.StopSourceListener",
+    "downwardMetrics.StopServer",
+    "containerDisks.Unmount",
+    "hotplug.UnmountAll",
+    "net.Teardown",
+    "netStat.Teardown",
+    "launcherClients.Close",
+]
+# What follows the end of a domain.
+DELETE = ["event:Normal:Deleted", "launcher.DeleteVirtualMachine", "launcherClients.Close", *CLEAN_UP]
+GRACE = {"GracePeriod": {"DeletionGracePeriodSeconds": 30}}
+DELETED = "2024-06-01T12:00:00Z"
+
 
 def vmi(phase: str = "Running", *, spec: Any = None, status: Any = None, **metadata: Any) -> dict[str, Any]:
     """A VMI of this node."""
@@ -51,3 +66,9 @@ def run(made: World) -> list[str]:
     """What one pass calls."""
     drive(execute(KEY, made.parts))
     return made.calls
+
+
+def deleted(about: Domain) -> Domain:
+    """It, said to be going."""
+    meta = {**about.raw["ObjectMeta"], "deletionTimestamp": DELETED}
+    return Domain({**about.raw, "ObjectMeta": meta})

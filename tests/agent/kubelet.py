@@ -42,7 +42,7 @@ class Kubelet:
 
     async def until(self, resource: str) -> Path:
         """The plugin's socket, once it has registered."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while resource not in self.registered:
                 await asyncio.sleep(0.02)
         return self.folder / self.registered[resource]
@@ -53,7 +53,7 @@ class Kubelet:
         request = api.AllocateRequest(container_requests=asked)
         channel = Channel(socket)
         try:
-            answer = await channel.call(DEVICE_PLUGIN, "Allocate", request, api.AllocateResponse, 5)
+            answer = await channel.call(DEVICE_PLUGIN, "Allocate", request, api.AllocateResponse, 60)
         finally:
             await channel.close()
         return list(answer.container_responses)
@@ -77,7 +77,7 @@ class Watch:
 
     async def next(self) -> list[tuple[str, str]]:
         """The next list: identifiers and health."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             answer: Any = await self._call.read()
         self.numa_nodes = {one.ID: near.ID for one in answer.devices for near in one.topology.nodes}
         return [(one.ID, one.health) for one in answer.devices]

@@ -19,8 +19,8 @@ from kvnode.kube.config import Configuration
 from kvnode.kube.objects import Object, metadata
 from kvnode.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
 from kvnode.kube.watch import watch
+from tests.agent.node import PATIENCE, SPEC, Node, eventually
 from tests.agent.remote import SOCKETS, Remote
-from tests.agent.test_main import SPEC, Node, eventually
 from tests.cluster.cluster import Cluster
 from tests.kube.faults import FaultyServer
 from tests.kube.support import background, client_of
@@ -43,13 +43,27 @@ class History:
             yield self
 
     async def _follow(self, version: str) -> None:
-        events = watch(
-            self._client, VIRTUAL_MACHINE_INSTANCES, version, namespace=self._namespace, seconds=900
+        while True:  # a server may end a watch at any time
+            events = watch(
+                self._client, VIRTUAL_MACHINE_INSTANCES, version, namespace=self._namespace, seconds=900
+            )
+            async with contextlib.aclosing(events):
+                async for event in events:
+                    version = str(metadata(event.object)["resourceVersion"])
+                    if event.type in ("ADDED", "MODIFIED"):
+                        self.versions.append(event.object)
+
+    async def reaches(self, version: Object) -> None:
+        """Wait until it has a version that was read: what a watch tells comes later than what is asked for."""
+        about = metadata(version)
+        wanted = (about["uid"], about["resourceVersion"])
+        await until(lambda: wanted in [_identity(one) for one in reversed(self.versions)])
+
+    def status(self, name: str = "testvmi") -> Object:
+        """A VMI's status as it was told last; empty before."""
+        return next(
+            (one.get("status") or {} for one in reversed(self.versions) if metadata(one)["name"] == name), {}
         )
-        async with contextlib.aclosing(events):
-            async for event in events:
-                if event.type in ("ADDED", "MODIFIED"):
-                    self.versions.append(event.object)
 
     def phases(self, name: str = "testvmi") -> list[str]:
         """The phases of a VMI, each as often as it came into it."""
@@ -59,6 +73,10 @@ class History:
             if metadata(one)["name"] == name and phase and found[-1:] != [phase]:
                 found.append(phase)
         return found
+
+
+def _identity(version: Object) -> tuple[str, str]:
+    return metadata(version)["uid"], metadata(version)["resourceVersion"]
 
 
 class Lab(Node):
@@ -105,6 +123,12 @@ class Lab(Node):
         await self.until("Running", name)
         return remote
 
+    async def until(self, phase: str, name: str = "testvmi") -> Object:
+        """Wait until a VMI is in a phase, and the history knows."""
+        found = await super().until(phase, name)
+        await self.history.reaches(found)
+        return found
+
     async def remove(self, name: str = "testvmi") -> None:
         """Delete a VMI; nothing holds it."""
         await self.client.delete(VIRTUAL_MACHINE_INSTANCES, name, self.namespace)
@@ -118,7 +142,7 @@ class Lab(Node):
             agent = Agent(client, self.settings)
             ready = asyncio.Event()
             async with background(agent.run(ready)):
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(PATIENCE):
                     await ready.wait()
                 yield agent
 
@@ -175,12 +199,12 @@ async def lab(cluster: Cluster, namespace: str) -> AsyncIterator[Lab]:
             shutil.rmtree(folder)
 
 
-async def called(remote: Remote, what: str, seconds: float = 60.0) -> None:
+async def called(remote: Remote, what: str, seconds: float = PATIENCE) -> None:
     """Wait until the agent has called something."""
     await until(lambda: what in remote.calls, seconds)
 
 
-async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait until a condition holds."""
 
     async def check() -> object:

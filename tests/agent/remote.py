@@ -74,7 +74,7 @@ class Remote:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([method, arguments, named]).encode() + b"\n")
         await self._process.stdin.drain()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             answer = await self._answers.get()
         if answer is not None:
             raise RpcError(method, answer)

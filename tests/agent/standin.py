@@ -75,7 +75,7 @@ class StandIn:
     async def tell(self, kind: str, domain: str | None = None) -> None:
         """Send a domain event to the agent."""
         pipe = self.root / "var/run/kubevirt/domain-notify-pipe.sock"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not pipe.exists():
                 await asyncio.sleep(0.01)
         client = await NotifyClient.open(pipe)

@@ -98,13 +98,13 @@ async def test_a_kubelet_that_comes_late_or_starts_anew_learns_of_them_again() -
 @real_time
 async def test_a_kubelet_that_has_let_go_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its socket nor the plugin's has changed, and yet nobody watches."""
-    monkeypatch.setattr(plugins, "UNWATCHED", 0.3)
+    monkeypatch.setattr(plugins, "UNWATCHED", 1.0)
     async with node() as (kubelet, _, _):
         await kubelet.start()
         watch = Watch(await kubelet.until(RESOURCE))
         assert len(await watch.next()) == 3
         kubelet.registered.clear()
-        await asyncio.sleep(1)
+        await asyncio.sleep(2.5)
         assert not kubelet.registered
         await watch.close()
         again = Watch(await kubelet.until(RESOURCE))

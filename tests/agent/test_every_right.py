@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import yaml
@@ -14,9 +12,11 @@ import yaml
 from kvnode.kube.client import PatchType
 from kvnode.kube.resources import VIRTUAL_MACHINE_INSTANCES
 from tests.agent.lab import called, lab, until
+from tests.agent.node import CONFIGURATION
 from tests.agent.test_beats import CAPABILITIES, DOMAIN_CAPABILITIES
-from tests.agent.test_main import CONFIGURATION
 from tests.agent.test_rights import DEPLOY, apply, as_account
+from tests.cluster import audit
+from tests.cluster.audit import Right
 from tests.cluster.cluster import Cluster, up
 from tests.cluster.fixtures import make_namespace
 from tests.kube.loops import minutes
@@ -25,10 +25,6 @@ pytestmark = [
     pytest.mark.cluster,
     pytest.mark.skipif(os.geteuid() != 0, reason="launchers have roots of their own"),
 ]
-
-ACCOUNT = "system:serviceaccount:kvnode:kvnode-agent"
-Right = tuple[str, str, str]
-"""API group, resource and verb."""
 
 
 @pytest.fixture
@@ -59,16 +55,7 @@ def granted() -> set[Right]:
 
 def asked(cluster: Cluster) -> list[tuple[Right, int]]:
     """What the account asked for, and the answers' codes."""
-    found = []
-    for line in (cluster.plan.root / "audit.log").read_text().splitlines():
-        entry: dict[str, Any] = json.loads(line)
-        if entry["user"].get("username") != ACCOUNT:
-            continue
-        target = entry.get("objectRef") or {}
-        resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
-        right = (target.get("apiGroup") or "", resource, entry["verb"])
-        found.append((right, entry["responseStatus"]["code"]))
-    return found
+    return audit.asked(cluster, "kvnode", "kvnode-agent")
 
 
 @minutes(5)

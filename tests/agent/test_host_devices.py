@@ -11,7 +11,7 @@ from kvnode.kube.client import PatchType
 from kvnode.kube.resources import KUBEVIRTS
 from tests.agent.kubelet import Watch
 from tests.agent.machinery import Machine
-from tests.agent.test_main import configuration, folder, node_of
+from tests.agent.node import configuration, folder, node_of
 from tests.cluster.cluster import Cluster
 from tests.kube.loops import real_time, until
 

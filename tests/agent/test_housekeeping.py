@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -37,7 +38,7 @@ version_1 = pytest.mark.skipif(
     reason="needs control groups of version 1, and root",
 )
 QEMU = """
-import ctypes, sys, threading
+import ctypes, os, sys, threading
 libc = ctypes.CDLL(None)
 ready = threading.Barrier(4)
 def run(name):
@@ -48,7 +49,7 @@ for name in (b"CPU 0/KVM", b"CPU 1/KVM", b"IO mon_iothread"):
     threading.Thread(target=run, args=(name,), daemon=True).start()
 libc.prctl(15, b"qemu-system-x86", 0, 0, 0)
 ready.wait()
-print("ready", flush=True)
+print(os.getpid(), flush=True)
 sys.stdin.read()
 """
 
@@ -66,6 +67,8 @@ class Process:
     """One that looks like QEMU."""
 
     pid: int
+    launcher: int
+    """A process that it is below, as no other of that kind is: this one may have guests of other tests."""
 
     @property
     def threads(self) -> dict[str, int]:
@@ -75,12 +78,14 @@ class Process:
 
 @pytest.fixture
 def qemu() -> Iterator[Process]:
-    command = [sys.executable, "-c", QEMU]
+    command = ["sh", "-c", '"$@"; :', "sh", sys.executable, "-c", QEMU]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield Process(process.pid)
-        process.kill()
+        pid = int(process.stdout.readline())
+        try:
+            yield Process(pid, process.pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -179,13 +184,13 @@ class TestVersion2:
 @needs_root
 class TestScheduling:
     def test_virtual_cpus_run_in_real_time(self, qemu: Process) -> None:
-        schedule(machine(realtime={"mask": "0-3,^1"}), os.getpid())
+        schedule(machine(realtime={"mask": "0-3,^1"}), qemu.launcher)
         names = qemu.threads
         policies = {name: os.sched_getscheduler(thread) for name, thread in names.items()}
         assert policies.pop("CPU 0/KVM") == os.SCHED_FIFO
         assert os.sched_getparam(names["CPU 0/KVM"]).sched_priority == 1
         assert set(policies.values()) == {os.SCHED_OTHER}
-        schedule(machine(realtime={}), os.getpid())
+        schedule(machine(realtime={}), qemu.launcher)
         assert os.sched_getscheduler(names["CPU 1/KVM"]) == os.SCHED_FIFO
 
     def test_the_guests_timer_runs_where_its_first_cpu_does(
@@ -196,10 +201,10 @@ class TestScheduling:
             monkeypatch.setattr(threads, "timer_of", lambda _pid, _proc: timer.pid)
             one = max(os.sched_getaffinity(qemu.pid))
             os.sched_setaffinity(qemu.threads["CPU 0/KVM"], {one})
-            schedule(machine(dedicatedCpuPlacement=True), os.getpid())
+            schedule(machine(dedicatedCpuPlacement=True), qemu.launcher)
             assert os.sched_getaffinity(timer.pid) == {one}
             assert os.sched_getscheduler(timer.pid) == os.SCHED_OTHER
-            schedule(machine(dedicatedCpuPlacement=True, realtime={}), os.getpid())
+            schedule(machine(dedicatedCpuPlacement=True, realtime={}), qemu.launcher)
             assert os.sched_getscheduler(timer.pid) == os.SCHED_FIFO
             assert os.sched_getparam(timer.pid).sched_priority == 2
             timer.kill()
@@ -238,7 +243,7 @@ class TestScheduling:
 
         monkeypatch.setattr(os, "sched_setscheduler", refuse)
         with pytest.raises(AgentError, match=r"spec.domain.cpu.realtime: thread \d+ .*CAP_SYS_NICE"):
-            schedule(machine(realtime={}), os.getpid())
+            schedule(machine(realtime={}), qemu.launcher)
         assert Path(f"/proc/{qemu.pid}").exists()
 
 

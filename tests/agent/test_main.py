@@ -3,155 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
-from kvnode.agent.main import Agent
-from kvnode.agent.settings import Settings
 from kvnode.agent.watchdog import Watchdog
-from kvnode.kube.client import Client, PatchType
+from kvnode.kube.client import PatchType
 from kvnode.kube.errors import Invalid, NotFound
-from kvnode.kube.objects import Object
-from kvnode.kube.resources import EVENTS, KUBEVIRTS, NODES, VIRTUAL_MACHINE_INSTANCES
+from kvnode.kube.resources import KUBEVIRTS, NODES, VIRTUAL_MACHINE_INSTANCES
 from kvnode.rpc import cmd
 from kvnode.rpc.errors import RpcError
-from tests.agent.kubelet import Kubelet
-from tests.agent.standin import StandIn
+from tests.agent.node import configuration, eventually, folder, node_of
 from tests.cluster.cluster import Cluster
 from tests.kube.loops import real_time
-from tests.kube.support import background, client_of
+
+__all__ = ["configuration", "folder"]
 
 pytestmark = pytest.mark.cluster
-
-CONFIGURATION = {"developerConfiguration": {"useEmulation": True, "featureGates": ["ImageVolume"]}}
-SPEC = {
-    "domain": {"devices": {"autoattachPodInterface": False}, "resources": {"requests": {"memory": "64Mi"}}},
-    "terminationGracePeriodSeconds": 0,
-}
-
-
-async def eventually(check: Callable[[], Awaitable[Any]], seconds: float = 60.0) -> Any:
-    """Ask until there is an answer."""
-    async with asyncio.timeout(seconds):
-        while not (found := await check()):
-            await asyncio.sleep(0.03)
-        return found
-
-
-class Node:
-    """A node of a name of its own in a cluster that other tests use too."""
-
-    def __init__(self, client: Client, namespace: str, folder: Path) -> None:
-        self.client, self.namespace, self.folder = client, namespace, folder
-        self.name = f"node-{namespace}"
-        self.launchers: list[StandIn] = []
-        self.kubelet = Kubelet(folder / "d")
-        (folder / "dev").mkdir()
-        self.settings = Settings(
-            self.name,
-            pods=folder / "p",
-            private=folder / "private",
-            capabilities=folder / "none",
-            device_plugins=folder / "d",
-            devices=folder / "dev",
-            address="127.0.0.1",
-            port=0,
-        )
-
-    async def vmi(self, phase: str = "Scheduled", name: str = "testvmi") -> tuple[Object, StandIn]:
-        """A VMI that a controller has handed over, and its launcher, which does not listen yet."""
-        obj = {
-            "apiVersion": "kubevirt.io/v1",
-            "kind": "VirtualMachineInstance",
-            "metadata": {
-                "name": name,
-                "namespace": self.namespace,
-                "labels": {"kubevirt.io/nodeName": self.name},
-                "finalizers": ["kubevirt.io/foregroundDeleteVirtualMachine"],
-            },
-            "spec": SPEC,
-        }
-        made = await self.client.create(VIRTUAL_MACHINE_INSTANCES, obj)
-        pod = f"pod-{name}"
-        sockets = self.folder / "p" / pod / "volumes/kubernetes.io~empty-dir/sockets"
-        sockets.mkdir(parents=True)
-        status = {"phase": phase, "nodeName": self.name, "activePods": {pod: self.name}}
-        made = await self.client.patch(
-            VIRTUAL_MACHINE_INSTANCES, name, self.namespace, {"status": status}, PatchType.MERGE
-        )
-        root = self.folder / f"root-{name}"
-        launcher = StandIn(self.folder / "p", root, pod, made)
-        self.launchers.append(launcher)
-        return made, launcher
-
-    async def get(self, name: str = "testvmi") -> Object:
-        return await self.client.get(VIRTUAL_MACHINE_INSTANCES, name, self.namespace)
-
-    async def until(self, phase: str, name: str = "testvmi") -> Object:
-        async def check() -> Object | None:
-            found = await self.get(name)
-            return found if found["status"].get("phase") == phase else None
-
-        found: Object = await eventually(check)
-        return found
-
-    async def events(self) -> list[tuple[str, str]]:
-        found = await self.client.list_all(EVENTS, self.namespace)
-        return [(one["reason"], one["type"]) for one in found]
-
-    @asynccontextmanager
-    async def agent(self) -> AsyncIterator[Agent]:
-        """An agent that runs."""
-        async with Client(self.client.configuration) as client:
-            agent = Agent(client, self.settings, root_of=lambda _peer: self.folder / "root-testvmi")
-            ready = asyncio.Event()
-            async with background(agent.run(ready)):
-                async with asyncio.timeout(20):
-                    await ready.wait()
-                yield agent
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder whose name leaves room for sockets."""
-    made = Path(tempfile.mkdtemp(prefix="kv"))
-    yield made
-    shutil.rmtree(made)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def configuration(control_plane: Cluster) -> None:
-    """A cluster whose nodes need no KVM."""
-    path = "/apis/kubevirt.io/v1/namespaces/default/kubevirts/kubevirt?fieldManager=agent&force=true"
-    body = {
-        "apiVersion": "kubevirt.io/v1",
-        "kind": "KubeVirt",
-        "metadata": {"name": "kubevirt"},
-        "spec": {"configuration": CONFIGURATION},
-    }
-    control_plane.request("PATCH", path, body, "application/apply-patch+yaml")
-
-
-@asynccontextmanager
-async def node_of(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterator[Node]:
-    async with client_of(cluster) as client:
-        node = Node(client, namespace, folder)
-        await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name}})
-        await node.kubelet.start()
-        try:
-            yield node
-        finally:
-            for launcher in node.launchers:
-                await launcher.stop()
-            await node.kubelet.stop()
 
 
 @real_time
@@ -198,9 +70,9 @@ async def test_a_restart_leaves_a_running_vm_alone(
             await eventually(lambda: asyncio.sleep(0, "sync" in launcher.calls))
             await launcher.become("Running", "Unknown")
             await node.until("Running")
-        before = await node.get()
+            before = await node.settled()
+        count = len(launcher.calls)
         async with node.agent() as agent:
-            count = len(launcher.calls)
             await eventually(lambda: asyncio.sleep(0, len(launcher.calls) > count))
             assert agent.domains.get(f"{namespace}/testvmi") is not None
         after = await node.get()
@@ -354,13 +226,17 @@ async def test_the_node_s_vms_are_measured_and_shown(
             url = f"http://127.0.0.1:{agent.web.port}"
             async with session.get(f"{url}/metrics") as answer:
                 text = await answer.text()
-            async with session.get(url) as answer:
-                page = await answer.text()
+
+            async def page_with_its_start() -> str:
+                async with session.get(url) as answer:
+                    page = await answer.text()
+                return page if "Started" in page else ""
+
+            page = await eventually(page_with_its_start)
         mine = [line for line in text.splitlines() if f'name="testvmi",namespace="{namespace}"' in line]
         assert any(line.startswith("kubevirt_vmi_cpu_usage_seconds_total{") for line in mine)
         assert f"{namespace}/testvmi" in page
         assert "Domain: Running" in page
-        assert "Started" in page
 
 
 @real_time
@@ -399,9 +275,14 @@ async def test_the_command_runs_until_it_is_told_to_end(
             found = await node.client.get(NODES, node.name)
             return (found["metadata"].get("labels") or {}).get("kubevirt.io/schedulable") == "true"
 
-        await eventually(schedulable)
-        process.terminate()
-        _, told = await process.communicate()
+        try:
+            await eventually(schedulable)
+            process.terminate()
+            _, told = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         assert process.returncode == 0, told
         assert b"Traceback" not in told
         assert not await schedulable()
@@ -411,7 +292,6 @@ async def test_the_command_runs_until_it_is_told_to_end(
 async def test_a_launcher_that_hangs_too_long_fails_its_vm(
     control_plane: Cluster, namespace: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cmd, "SHORT", 0.2)
     now = 0.0
     async with node_of(control_plane, namespace, folder) as node, node.agent() as agent:
         agent.rounds.watchdog = Watchdog(lambda: now)
@@ -422,6 +302,7 @@ async def test_a_launcher_that_hangs_too_long_fails_its_vm(
         await node.until("Running")
         ghost = next(iter(agent.ghosts))
         launcher.silent.clear()
+        monkeypatch.setattr(cmd, "SHORT", 0.2)
         await agent.rounds.look_after(ghost)
         now = 29.0
         await agent.rounds.look_after(ghost)

@@ -12,7 +12,7 @@ import pytest
 
 from kvnode.kube.objects import Object
 from tests.agent.lab import Lab, called, lab, until
-from tests.agent.test_main import SPEC, configuration, eventually
+from tests.agent.node import SPEC, configuration, eventually
 from tests.cluster.cluster import Cluster
 from tests.kube.loops import real_time
 from tests.net.conftest import GUEST_MAC, POD_MAC
@@ -59,7 +59,7 @@ async def interfaces(node: Lab, source: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (await node.get())["status"].get("interfaces") or []
         return found if found and found[0].get("infoSource") == source else []
 
-    found: list[dict[str, Any]] = await eventually(check, 60)
+    found: list[dict[str, Any]] = await eventually(check)
     return found
 
 
@@ -77,7 +77,7 @@ async def test_from_the_first_link_to_the_status(
     async with networked(control_plane, namespace, tmp_path, JUMBO) as (node, network):
         async with node.agent():
             remote = await node.launch(spec=NETWORKED)
-            await called(remote, "sync", 60)
+            await called(remote, "sync")
             assert network.link("tap0")["master"] == "k6t-eth0"
             assert network.link("tap0")["mtu"] == network.link("k6t-eth0")["mtu"] == JUMBO
             records = node.settings.private / "network-info-cache" / remote.uid
@@ -112,6 +112,7 @@ async def test_from_the_first_link_to_the_status(
                 "infoSource": "domain, guest-agent",
             }
             assert (second["interfaceName"], second["infoSource"]) == ("docker0", "guest-agent")
+            await node.history.reaches(await node.get())
             settled = len(node.history.versions)
             for _ in range(3):
                 await remote.do("tell", "MODIFIED")
@@ -119,6 +120,7 @@ async def test_from_the_first_link_to_the_status(
             assert len(node.history.versions) == settled, "nothing new, nothing written"
         # Another agent lays nothing anew, and knows the pod's addresses.
         before = network.picture()
+        await node.history.reaches(await node.get())
         written = len(node.history.versions)
         async with node.agent():
             await remote.do("tell", "MODIFIED")
@@ -127,11 +129,11 @@ async def test_from_the_first_link_to_the_status(
             for version in node.history.versions[written:]:
                 assert version["status"]["interfaces"] == [first, second]
             await node.remove()
-            await called(remote, "kill", 60)
+            await called(remote, "kill")
             await remote.become("Shutoff", "Destroyed")
-            await called(remote, "delete", 60)
+            await called(remote, "delete")
             await remote.stop()
-            await until(lambda: not records.exists(), 60)
+            await until(lambda: not records.exists())
 
 
 @real_time
@@ -147,10 +149,10 @@ async def test_a_pod_whose_interface_comes_late(
             async def told() -> bool:
                 return "no interface eth0" in condition(await node.get(), "Synchronized")
 
-            await eventually(told, 60)
+            await eventually(told)
             assert "sync" not in remote.calls
             network.join("eth0", "10.244.0", "fd10:244::", POD_MAC)
-            await called(remote, "sync", 60)
+            await called(remote, "sync")
             assert network.link("tap0")["master"] == "k6t-eth0"
             assert node.history.phases() in (["Scheduled"], ["Scheduled", "Running"])
 

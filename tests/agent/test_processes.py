@@ -43,17 +43,19 @@ os.kill(second, signal.SIGKILL)
 @pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs root")
 def test_a_pid_that_is_another_s_now_leads_nowhere() -> None:
     command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", _REUSE]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
     assert done.stderr == ""
     assert done.stdout.splitlines() == ["True True", "False []"]
 
 
 def test_it_is_let_go_with_the_last_who_holds_it() -> None:
     held = Held(os.getpid())
-    path = held.path
+    path = Path(held.path)
     assert (path / "stat").exists()
+    reached = path.readlink()
     del held
-    assert not Path(path).is_symlink()
+    # Another thread may have opened something of that number meanwhile.
+    assert not path.is_symlink() or path.readlink() != reached
 
 
 def test_who_is_not_there_cannot_be_held() -> None:

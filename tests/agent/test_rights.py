@@ -14,7 +14,7 @@ from kvnode.kube.client import Client, PatchType
 from kvnode.kube.config import Configuration, from_kubeconfig
 from kvnode.kube.credentials import StaticToken
 from kvnode.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
-from tests.agent.test_main import configuration, eventually, folder, node_of
+from tests.agent.node import configuration, eventually, folder, node_of
 from tests.cluster.cluster import Cluster
 from tests.kube.loops import real_time
 
@@ -72,8 +72,12 @@ async def test_the_rights_are_enough(
                 return ("Started", "Normal") in await node.events()
 
             await eventually(told)
-            labels = (await admin.get(NODES, node.name))["metadata"]["labels"]
-            assert "kubevirt.io/schedulable" in labels
+
+            async def beaten() -> bool:
+                found = (await admin.get(NODES, node.name))["metadata"]
+                return "kubevirt.io/schedulable" in (found.get("labels") or {})
+
+            await eventually(beaten)
             patch = {"metadata": {"finalizers": []}}
             await admin.patch(VIRTUAL_MACHINE_INSTANCES, "testvmi", namespace, patch, PatchType.MERGE)
             await admin.delete(VIRTUAL_MACHINE_INSTANCES, "testvmi", namespace)

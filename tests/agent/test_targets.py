@@ -15,7 +15,7 @@ from kvnode.kube.resources import EVENTS, VIRTUAL_MACHINE_INSTANCES
 from kvnode.kube.store import entry_of
 from tests.agent.build import KEY, vmi
 from tests.agent.lab import lab, until
-from tests.agent.test_main import configuration, eventually
+from tests.agent.node import configuration, eventually
 from tests.cluster.cluster import Cluster
 from tests.kube.loops import minutes
 from tests.kube.support import vmi as new_vmi

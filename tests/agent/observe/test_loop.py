@@ -17,9 +17,9 @@ from kvnode.kube.client import Client
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import EVENTS
 from kvnode.spec.overhead import memory_overhead_terms
+from tests.agent.node import PATIENCE, Node, configuration, eventually, folder, node_of
 from tests.agent.observe.reading import values
 from tests.agent.observe.test_server import get
-from tests.agent.test_main import Node, configuration, eventually, folder, node_of
 from tests.cluster.cluster import Cluster
 from tests.kube.loops import real_time
 from tests.kube.support import background
@@ -56,7 +56,7 @@ async def agent_of(node: Node) -> AsyncIterator[Agent]:
         agent = Agent(client, node.settings)
         ready = asyncio.Event()
         async with background(agent.run(ready)):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 await ready.wait()
             yield agent
 
@@ -78,7 +78,7 @@ async def test_a_vm_that_has_used_up_its_overhead_is_told_of_once(
     ):
         await node.until("Running", "hungry")
         await node.until("Running", "modest")
-        (event,) = await eventually(lambda: told(node), 40)
+        (event,) = await eventually(lambda: told(node))
         assert event["type"] == "Warning"
         assert event["involvedObject"]["name"] == "hungry"
         assert "MiB requested" in event["message"]
@@ -106,7 +106,7 @@ async def test_a_vm_that_has_used_up_its_overhead_is_told_of_once(
             for plan in agent.memory._plans.values():
                 plan.due = 0
             await agent.memory.turn()
-        await agent.events.flush()
+        await agent.events.flush(60)
         assert [one["count"] for one in await told(node)] == [1]
 
 
@@ -125,4 +125,4 @@ async def test_an_agent_is_ready_when_kubelet_has_its_plugins_and_well_before(
             async def ready() -> bool:
                 return await get(f"{url}/readyz") == (200, "ok\n")
 
-            await eventually(ready, 40)
+            await eventually(ready)
