@@ -11,13 +11,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kvnode.rpc.cmd import CmdClient
+from google.protobuf.message import Message
+
+from kvnode.rpc.cmd import Answer, CmdClient
 from kvnode.rpc.notify import bind_notify
 from kvnode.rpc.notify_v1_pb2 import DomainEventRequest, K8sEventRequest
 from kvnode.rpc.server import Server
 
 #: Seconds that a launcher may take to answer on a busy machine; a real agent comes again instead.
 CONNECT_SECONDS = 30.0
+ANSWER_SECONDS = 180.0
+
+
+class PatientClient(CmdClient):
+    """Waits longer than an agent does: on a busy machine libvirt asks a new QEMU what it can do for half a minute, and
+    a guest's agent takes its time.
+    """
+
+    async def _answer(self, rpc: str, request: Message, answer: type[Answer], timeout: float) -> Answer:
+        return await super()._answer(rpc, request, answer, max(timeout, ANSWER_SECONDS))
 
 
 @dataclass(frozen=True)
@@ -150,9 +162,10 @@ class FakeAgent:
         return self.share / "sockets/launcher-sock"
 
     @contextlib.asynccontextmanager
-    async def commands(self) -> Any:
-        """A client of the launcher."""
-        client = await CmdClient.open(self.socket, CONNECT_SECONDS)
+    async def commands(self, *, patient: bool = False) -> Any:
+        """A client of the launcher; ``patient``: a :class:`PatientClient`."""
+        kind = PatientClient if patient else CmdClient
+        client = await kind.open(self.socket, CONNECT_SECONDS)
         try:
             yield client
         finally:

@@ -12,7 +12,7 @@ from kvnode.standalone.errors import EXIT_ENVIRONMENT
 from kvnode.standalone.runner import Runner, StandaloneError, StartOptions
 from tests.reports import report
 from tests.standalone.conftest import kernel, runner, state_dir
-from tests.standalone.helpers import kernel_vmi, wait_for_text
+from tests.standalone.helpers import kernel_vmi, wait_for_text, wait_until
 
 __all__ = ["kernel", "runner", "state_dir"]
 
@@ -72,10 +72,19 @@ def test_the_monitor_and_the_launcher_are_small(runner: Runner, kernel: StartOpt
 def huge_pages() -> Iterator[None]:
     """Sixty-four free pages of 2 MiB, given back after the test."""
     pages = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
-    before = int(pages.read_text())
-    pages.write_text(str(before + 64))
-    yield
-    pages.write_text(str(before))
+    wanted = int(pages.read_text()) + 64
+
+    def granted() -> bool:
+        """Memory that is in pieces is put together first."""
+        Path("/proc/sys/vm/compact_memory").write_text("1")
+        pages.write_text(str(wanted))
+        return int(pages.read_text()) >= wanted
+
+    try:
+        wait_until(granted, 120, "64 huge pages")
+        yield
+    finally:
+        pages.write_text(str(wanted - 64))
 
 
 @pytest.mark.usefixtures("huge_pages")

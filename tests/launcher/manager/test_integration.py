@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from google.protobuf.message import Message
 
 from kvnode.net import names
-from kvnode.rpc.cmd import Answer, CmdClient
+from kvnode.rpc.cmd import CmdClient
 from kvnode.rpc.cmd_v1_pb2 import VirtualMachineOptions, VMStatsRequest
 from kvnode.rpc.errors import RpcError
 from kvnode.rpc.memory import get_memory_report
+from tests.launcher.agent import CONNECT_SECONDS, PatientClient
 from tests.launcher.manager.pod import Pod, as_json, vmi
 from tests.standalone.helpers import BOOT_SECONDS, wait_for_text
 
@@ -22,20 +22,11 @@ pytestmark = pytest.mark.integration
 OPTIONS = VirtualMachineOptions(MemBalloonStatsPeriod=10)
 
 
-class Patient(CmdClient):
-    """Waits longer than an agent does: on a busy machine libvirt asks a new QEMU what it can do for half a minute, and
-    a guest's agent takes its time.
-    """
-
-    async def _answer(self, rpc: str, request: Message, answer: type[Answer], timeout: float) -> Answer:
-        return await super()._answer(rpc, request, answer, timeout if timeout < 1 else BOOT_SECONDS)
-
-
 def run(pod: Pod, body: Callable[[CmdClient], Awaitable[None]]) -> None:
     """Run ``await body(client)`` against the pod; its log is shown when that fails."""
 
     async def whole() -> None:
-        client = await Patient.open(pod.socket, BOOT_SECONDS)
+        client = await PatientClient.open(pod.socket, CONNECT_SECONDS)
         try:
             await body(client)
         finally:
@@ -254,7 +245,7 @@ def test_hostile_clients(pod: Pod) -> None:
         assert await client.domain() is None
 
         # Whoever asked first does not wait; the next finds its work done.
-        impatient = await CmdClient.open(pod.socket)
+        impatient = await CmdClient.open(pod.socket, CONNECT_SECONDS)
         with pytest.raises(RpcError):
             await impatient.vmi_command("SyncVirtualMachine", as_json(one), OPTIONS, timeout=0.05)
         await impatient.close()

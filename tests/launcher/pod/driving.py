@@ -24,11 +24,9 @@ def drive(pod: Pod, scenario: Callable[[FakeAgent], Awaitable[None]], *, obedien
 
 
 async def sync(agent: FakeAgent, vmi: bytes, options: VirtualMachineOptions = OPTIONS) -> None:
-    """One Sync, to its end: on a busy machine libvirt asks a new QEMU what it can do for half a minute, which is
-    longer than an agent waits.
-    """
-    async with agent.commands() as client:
-        await client.vmi_command("SyncVirtualMachine", vmi, options, 180)
+    """One Sync, to its end."""
+    async with agent.commands(patient=True) as client:
+        await client.sync(vmi, options)
 
 
 async def start(pod: Pod, agent: FakeAgent, options: VirtualMachineOptions = OPTIONS) -> None:

@@ -34,7 +34,7 @@ def memory_of(pid: int) -> tuple[float, float]:
 
 async def check_memory(pod: Pod, agent: FakeAgent) -> None:
     """Launcher and monitor with one VM running, after a life's usual requests."""
-    async with agent.commands() as client:
+    async with agent.commands(patient=True) as client:
         for _ in range(3):
             await client.sync(pod.vmi_json, OPTIONS)
             await client.ping()
@@ -82,7 +82,7 @@ def test_a_whole_life(guest: Guest, libvirt_cache: Path) -> None:
             )
             told = await agent.until(knows_guest, "what the guest is")
             assert told.content["Status"]["OSInfo"]["Machine"] == "x86_64"
-            async with agent.commands() as client:
+            async with agent.commands(patient=True) as client:
                 assert json.loads(await client.guest_info())["guestAgentVersion"]
                 report = await get_memory_report(client.channel)
                 assert {one["role"] for one in report["processes"]} >= {
