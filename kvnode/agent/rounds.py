@@ -134,7 +134,16 @@ class Rounds:
     async def _turn(self, ghosts: Iterable[Ghost]) -> None:
         """Look after some, those of them together of whom a greeting is enough."""
         current = [ghost for ghost in ghosts if self._is_current(ghost)]
-        greeted = {ghost: path for ghost in current if (path := self._greeting(ghost)) is not None}
+        greeted: dict[Ghost, Path] = {}
+        for ghost in list(current):
+            try:
+                path = self._greeting(ghost)
+            except OSError as error:  # such as a disk that fails: nothing is known of it
+                logger.warning("%s: the launcher's socket cannot be looked at: %s", ghost.key, error)
+                current.remove(ghost)
+                continue
+            if path is not None:
+                greeted[ghost] = path
         try:
             answers = dict(zip(greeted, await greet(greeted.values()), strict=True))
         except OSError as error:  # such as no more files: that says nothing about them

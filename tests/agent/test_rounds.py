@@ -135,3 +135,25 @@ async def test_an_agent_that_cannot_greet_blames_no_launcher(monkeypatch: pytest
         monkeypatch.setattr(module, "greet", node.greet)
         await asyncio.sleep(2 * PERIOD)
         assert len(node.greeted) == 30
+
+
+@virtual_time
+async def test_a_socket_that_cannot_be_looked_at_is_not_gone_and_no_other_s_trouble(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = Launchers(30, monkeypatch)
+    await node.rounds.ask_all(node.ghosts)
+
+    def look(path: Path) -> bool:
+        if path.name == "uid-7":
+            raise OSError(5, "Input/output error")
+        return True
+
+    monkeypatch.setattr(module, "is_socket", look)
+    async with background(node.rounds.run()):
+        await asyncio.sleep(CALL + TIMEOUT + 2 * PERIOD)
+        assert node.lost == []
+        assert len(node.greeted) == 29
+        monkeypatch.setattr(module, "is_socket", lambda _path: True)
+        await asyncio.sleep(2 * PERIOD)
+        assert len(node.greeted | node.called) == 30

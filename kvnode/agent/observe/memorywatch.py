@@ -137,11 +137,14 @@ class MemoryWatch:
         guest = Guest(ghost.namespace, ghost.name, str((domain and domain.spec("Type")) or ""), _ram(domain))
         try:
             report = await asyncio.to_thread(self._report, connection, guest, vmi, namespaces)
+            if report is not None:
+                self._told(vmi, report)
         except (*FAILURES, ValueError) as error:
             logger.debug("%s: its memory is not measured: %s", ghost.key, error)
             return None
-        if report is not None:
-            self._told(vmi, report)
+        except Exception:  # a VMI may have anything in it, and must not end the agent
+            logger.exception("%s: its memory cannot be measured", ghost.key)
+            return None
         return report
 
     def _report(

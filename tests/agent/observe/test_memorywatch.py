@@ -168,9 +168,14 @@ async def test_trouble_with_one_is_not_the_others(node: Node) -> None:
     node.launcher(2, "pid:[12]")
     assert await node.turn() == 1
     assert node.told == ["uid-2"]
-    node.failure = FieldError("spec.domain.memory", "must be a mapping")
-    assert await node.turn(3600) == 0
-    assert node.watch.last("uid-2") is None
+    for node.failure in (
+        FieldError("spec.domain.memory", "must be a mapping"),
+        TypeError("whatever a VMI brings along"),
+    ):
+        assert await node.turn(3600) == 0
+        assert node.watch.last("uid-2") is None
+    node.failure = None
+    assert await node.turn(3600) == 1
 
 
 @real_time
