@@ -22,6 +22,7 @@ from kvnode.launcher.log import logger
 from kvnode.launcher.manager.agent_store import AgentStore
 from kvnode.launcher.pod.settings import Intervals
 from kvnode.virt.connection import Connection
+from kvnode.virt.domain_json.scalars import whole
 from kvnode.virt.errors import VirtError
 from kvnode.virt.payloads.stats import LOAD
 
@@ -31,6 +32,8 @@ Result = TypeVar("Result")
 FIRST_PAUSE = 10.0
 #: Most that is kept of a list: a hostile guest names as many users as it likes.
 MOST_ENTRIES = 1000
+#: Most that is kept of a text: what the node agent is told must fit into a message.
+MOST_CHARACTERS = 1024
 
 _OS_NAMES = {
     "Name": "os.name",
@@ -194,10 +197,10 @@ def read_agent(answer: Any) -> Answer:
     if not isinstance(answer, dict) or not isinstance(answer.get("version"), str):
         raise ValueError("guest-info: no version")  # noqa: TRY004 - of a value
     commands = [
-        {"name": str(entry.get("name", "")), "enabled": entry.get("enabled") is True}
+        {"name": _text(entry.get("name", "")), "enabled": entry.get("enabled") is True}
         for entry in _entries(answer.get("supported_commands"))
     ]
-    return {"version": answer["version"], "commands": commands}
+    return {"version": _text(answer["version"]), "commands": commands}
 
 
 def read_filesystems(answer: Any) -> list[dict[str, Any]]:
@@ -206,13 +209,13 @@ def read_filesystems(answer: Any) -> list[dict[str, Any]]:
         raise ValueError("guest-get-fsinfo: no list")  # noqa: TRY004 - of a value
     return [
         {
-            "diskName": str(entry.get("name", "")),
-            "mountPoint": str(entry.get("mountpoint", "")),
-            "fileSystemType": str(entry.get("type", "")),
+            "diskName": _text(entry.get("name", "")),
+            "mountPoint": _text(entry.get("mountpoint", "")),
+            "fileSystemType": _text(entry.get("type", "")),
             "usedBytes": _number(entry.get("used-bytes")),
             "totalBytes": _number(entry.get("total-bytes")),
             "disk": [
-                {"serial": str(disk.get("serial", "")), "busType": str(disk.get("bus-type", ""))}
+                {"serial": _text(disk.get("serial", "")), "busType": _text(disk.get("bus-type", ""))}
                 for disk in _entries(entry.get("disk"))
             ],
         }
@@ -224,7 +227,7 @@ def read_freeze(answer: Any) -> str:
     """``thawed`` or ``frozen``; ValueError when it is no text."""
     if not isinstance(answer, str) or not answer:
         raise ValueError("guest-fsfreeze-status: no state")
-    return answer
+    return _text(answer)
 
 
 def read_guest_info(info: Mapping[str, Any], kinds: int) -> Answer:
@@ -233,16 +236,16 @@ def read_guest_info(info: Mapping[str, Any], kinds: int) -> Answer:
     if kinds & libvirt.VIR_DOMAIN_GUEST_INFO_INTERFACES:
         answer["interfaces"] = _interfaces(info)
     if kinds & libvirt.VIR_DOMAIN_GUEST_INFO_OS:
-        answer["os"] = {name: str(info.get(key, "")) for name, key in _OS_NAMES.items()}
+        answer["os"] = {name: _text(info.get(key, "")) for name, key in _OS_NAMES.items()}
     if kinds & libvirt.VIR_DOMAIN_GUEST_INFO_HOSTNAME:
-        answer["hostname"] = str(info.get("hostname", ""))
+        answer["hostname"] = _text(info.get("hostname", ""))
     if kinds & libvirt.VIR_DOMAIN_GUEST_INFO_TIMEZONE:
-        answer["timezone"] = (str(info.get("timezone.name", "")), _number(info.get("timezone.offset")))
+        answer["timezone"] = (_text(info.get("timezone.name", "")), _number(info.get("timezone.offset")))
     if kinds & libvirt.VIR_DOMAIN_GUEST_INFO_USERS:
         answer["users"] = [
             {
-                "userName": str(info.get(f"{key}.name", "")),
-                "domain": str(info.get(f"{key}.domain", "")),
+                "userName": _text(info.get(f"{key}.name", "")),
+                "domain": _text(info.get(f"{key}.domain", "")),
                 "loginTime": _number(info.get(f"{key}.login-time")) / 1000,
             }
             for key in _numbered(info, "user")
@@ -265,18 +268,18 @@ def _interfaces(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     """All but the loopback; the first IPv4 address is the main one, or else the first of any kind."""
     interfaces = []
     for key in _numbered(info, "if"):
-        name = str(info.get(f"{key}.name", ""))
+        name = _text(info.get(f"{key}.name", ""))
         if name == "lo":
             continue
         found = [
-            (str(info.get(f"{address}.type", "")), str(info.get(f"{address}.addr", "")))
+            (_text(info.get(f"{address}.type", "")), _text(info.get(f"{address}.addr", "")))
             for address in _numbered(info, f"{key}.addr")
         ]
         addresses = [address for _, address in found]
         main = next((address for kind, address in found if kind == "ipv4"), addresses[0] if addresses else "")
         interfaces.append(
             {
-                "Mac": str(info.get(f"{key}.hwaddr", "")),
+                "Mac": _text(info.get(f"{key}.hwaddr", "")),
                 "Ip": main,
                 "IPs": addresses or None,
                 "InterfaceName": name,
@@ -295,6 +298,11 @@ def _entries(value: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(value, list):
         return []
     return [entry for entry in value[:MOST_ENTRIES] if isinstance(entry, dict)]
+
+
+def _text(value: Any) -> str:
+    """A text of the guest's, which is no longer than any real one and can be encoded."""
+    return whole(str(value)[:MOST_CHARACTERS])
 
 
 def _number(value: Any) -> int:

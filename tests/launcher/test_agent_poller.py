@@ -206,3 +206,14 @@ def test_an_answer_that_cannot_be_read_is_passed_over(monkeypatch: pytest.Monkey
     guest = Guest(ValueError("nonsense"), libvirt_error("the agent hangs"), "frozen")
     store, told = polled(guest, monkeypatch, 4)
     assert (store.fs_freeze, told) == ("frozen", ["frozen"])
+
+
+def test_texts_can_be_told_however_long_and_broken_they_are() -> None:
+    """Or a guest could keep its node agent from hearing anything of it."""
+    kinds = libvirt.VIR_DOMAIN_GUEST_INFO_INTERFACES
+    info = {"if.count": 1, "if.0.name": "\ud800", "if.0.hwaddr": "m" * (16 << 20)}
+    (told,) = read_guest_info(info, kinds)["interfaces"]
+    assert told["InterfaceName"] == "\ufffd"
+    assert len(told["Mac"]) == 1024
+    assert read_freeze("frozen\udfff" + "x" * 9999).encode()[:9] == "frozen\ufffd".encode()
+    assert read_filesystems([{"name": "\udc80"}])[0]["diskName"] == "\ufffd"
