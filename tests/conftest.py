@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, settings
 
 from tools.guest.build import build
 
-# The machines that run this are shared and slow at times: an example's time says nothing about the code.
-settings.register_profile("kvnode", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The machines that run this are shared and slow at times: an example's time says nothing about the code. Nor does a
+# run that happens to draw much that is thrown away.
+UNHEALTHY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+settings.register_profile("kvnode", deadline=None, suppress_health_check=UNHEALTHY)
 settings.register_profile("thorough", settings.get_profile("kvnode"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "kvnode"))
 

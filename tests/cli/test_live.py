@@ -51,7 +51,10 @@ def run(state: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedPr
 
 def up(kvnode: Command, guest: Guest, *more: str) -> None:
     image = f"kernel-boot={guest.directory}"
-    done = kvnode("up", str(EXAMPLES / "vmi-kernelboot.yaml"), "--image", image, "--wait-for", UP, *more)
+    done = kvnode(
+        *("up", str(EXAMPLES / "vmi-kernelboot.yaml"), "--image", image),
+        *("--wait-for", UP, "--timeout", "500", *more),
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -160,7 +163,7 @@ def uses(pid: int, state: Path) -> bool:
 def test_the_demo_machine_and_a_template(kvnode: Command, guest: Guest) -> None:
     image = f"system={guest.qcow2}"
     files = [str(EXAMPLES / "vmi-demo.yaml"), str(EXAMPLES / "vm-demo.yaml")]
-    done = kvnode("up", *files, "--image", image, "--wait-for", UP, "-o", "json")
+    done = kvnode("up", *files, "--image", image, "--wait-for", UP, "--timeout", "250", "-o", "json")
     assert done.returncode == 0, done.stderr
     assert [vm["name"] for vm in json.loads(done.stdout)] == ["demo", "demo-vm"]
     assert "kvnode-guest: hello from the user data of demo\n" in kvnode("logs", "demo").stdout.replace(
