@@ -20,7 +20,7 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 
 def test_without_a_cluster_it_says_so_in_one_line(tmp_path: Path) -> None:
     process = start("--kubeconfig", tmp_path / "none")
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=180)
     assert (process.returncode, out) == (1, "")
     assert err.startswith(f"kvnode: {tmp_path}/none: ")
     assert err.count("\n") == 1
@@ -37,7 +37,7 @@ def test_it_answers_until_it_is_told_to_end(control_plane: Cluster, namespace: s
         assert lines[-1], lines
     assert lines[-1].rstrip().endswith(f"for kvnode-webhook.{namespace}.svc")
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=15)
+    process.communicate(timeout=180)
     assert process.returncode == 0
     secret = control_plane.request("GET", f"/api/v1/namespaces/{namespace}/secrets/kvnode-webhook")
     assert set(secret["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
@@ -49,7 +49,7 @@ def test_a_port_that_is_taken_is_named(control_plane: Cluster, namespace: str) -
         port = taken.getsockname()[1]
         options = ("--kubeconfig", control_plane.kubeconfig, "--namespace", namespace, "--host", "127.0.0.1")
         process = start(*options, "--port", port)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=180)
     last = err.splitlines()[-1]
     assert process.returncode not in (0, 70)
     assert last.startswith("kvnode: ")

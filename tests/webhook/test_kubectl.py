@@ -53,6 +53,7 @@ async def kubectl(cluster: Cluster, *arguments: str, document: Any = None) -> tu
     process = await asyncio.create_subprocess_exec(
         "kubectl",
         f"--kubeconfig={cluster.kubeconfig}",
+        f"--cache-dir={cluster.plan.root / 'kubectl-cache'}",
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -99,8 +99,8 @@ async def test_whatever_is_sent_is_answered_without_a_traceback(
 async def test_who_sends_nothing_holds_nobody_up_and_is_hung_up_on(
     material: Material, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_IDLE", 0.5)
-    monkeypatch.setattr(server, "_PATIENCE", 0.5)
+    monkeypatch.setattr(server, "_IDLE", 3.0)
+    monkeypatch.setattr(server, "_PATIENCE", 3.0)
     async with served(material) as port:
         idle = [asyncio.create_task(send(material, port)) for _ in range(50)]
         by_bytes = asyncio.create_task(send(material, port, *[b"X"] * 100, pause=0.1))
@@ -129,7 +129,7 @@ async def test_a_question_that_breaks_off_is_refused(
     answers: tuple[bytes, ...],
 ) -> None:
     monkeypatch.setattr(web_protocol, "HttpRequestParser", parser)
-    monkeypatch.setattr(server, "_PATIENCE", 1.0)  # the parser in C waits for what cannot come
+    monkeypatch.setattr(server, "_PATIENCE", 3.0)  # the parser in C waits for what cannot come
     async with served(material) as port:
         answer = await asyncio.wait_for(send(material, port, CHUNKED, b"zz\r\n", pause=0.1), 60)
     assert answer.startswith(answers), answer
@@ -161,9 +161,10 @@ async def test_who_hangs_up_in_the_middle_of_a_question_is_refused_like_others(
     material: Material, sent: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    read, refused = server._body, asyncio.Event()
+    read, begun, refused = server._body, asyncio.Event(), asyncio.Event()
 
     async def body(request: web.Request) -> bytes:
+        begun.set()
         try:
             return await read(request)
         except web.HTTPBadRequest:
@@ -175,7 +176,8 @@ async def test_who_hangs_up_in_the_middle_of_a_question_is_refused_like_others(
     async with served(material) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
         writer.write(sent)
-        await asyncio.sleep(0.2)  # it is being read
+        await asyncio.wait_for(begun.wait(), 60)
+        await asyncio.sleep(0.2)  # all of it that there is has come
         writer.transport.abort()
         await asyncio.wait_for(refused.wait(), 60)
         assert (await send(material, port, post("/validate", GOOD))).startswith(b"HTTP/1.1 200 ")
