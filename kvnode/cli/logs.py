@@ -44,5 +44,5 @@ def command(*, name: str, follow: bool, source: str, raw: bool, state_dir: Path 
     def going() -> bool:
         return follow and runner.get(name).running
 
-    for data in serial.follow(path, going):
+    for data in serial.follow(lambda: runner.log_paths(name).get(source), going):
         serial.write_out(serial.plain(data) if filtered else data)

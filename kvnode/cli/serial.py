@@ -35,20 +35,24 @@ _ESCAPES = re.compile(
 )
 
 
-def follow(path: Path, going: Callable[[], bool], *, start: int = 0) -> Iterator[bytes]:
+def follow(find: Callable[[], Path | None], going: Callable[[], bool], *, start: int = 0) -> Iterator[bytes]:
     """The log's content from byte ``start`` on and what gets added, until ``going`` says no and all is read.
 
-    A log that is not there yet is waited for; one that shrinks is read from its start.
+    ``find`` tells each time where the log is: that of a VM that ends is moved, by whoever looks at the VM first. One
+    that is not there yet (None) is waited for; one that shrinks is read from its start.
     """
     position = start
     while True:
         last = not going()
         data = b""
-        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size < position:
-                position = 0
-            file.seek(position)
-            data = file.read()
+        path = find()
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as opened:
+            if path is not None:
+                file = opened.enter_context(path.open("rb"))
+                if os.fstat(file.fileno()).st_size < position:
+                    position = 0
+                file.seek(position)
+                data = file.read()
         position += len(data)
         if data:
             yield data
@@ -68,8 +72,10 @@ def write_out(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def wait_for_text(path: Path, text: str, going: Callable[[], bool], timeout: float) -> None:
-    """Return when the log holds ``text``.
+def wait_for_text(
+    find: Callable[[], Path | None], text: str, going: Callable[[], bool], timeout: float
+) -> None:
+    """Return when the log that ``find`` tells of holds ``text``.
 
     Raises:
         CliError: time is up, or the VM ended without having written it.
@@ -77,7 +83,7 @@ def wait_for_text(path: Path, text: str, going: Callable[[], bool], timeout: flo
     deadline = time.monotonic() + timeout
     wanted = text.encode()
     tail = b""
-    for data in follow(path, lambda: going() and time.monotonic() < deadline):
+    for data in follow(find, lambda: going() and time.monotonic() < deadline):
         seen = tail + data
         if wanted in seen:
             return

@@ -161,7 +161,7 @@ def _start(runner: Runner, manifest: Manifest, start: StartOptions, wait_for: st
         return runner.get(full).running
 
     try:
-        serial.wait_for_text(runner.log_paths(full)["serial"], wait_for, going, start.timeout)
+        serial.wait_for_text(lambda: runner.log_paths(full).get("serial"), wait_for, going, start.timeout)
         return runner.get(full)
     except BaseException as error:
         runner.stop(full, now=True)

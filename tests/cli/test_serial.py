@@ -22,7 +22,7 @@ def test_follow_takes_up_what_is_added_and_starts_over_when_cut(tmp_path: Path) 
     path = tmp_path / "log"
     path.write_bytes(b"one")
     turns = iter([True, True, True, False])
-    stream = serial.follow(path, lambda: next(turns))
+    stream = serial.follow(lambda: path, lambda: next(turns))
     assert next(stream) == b"one"
     with path.open("ab") as file:
         file.write(b" two")
@@ -33,7 +33,27 @@ def test_follow_takes_up_what_is_added_and_starts_over_when_cut(tmp_path: Path) 
 
 def test_follow_waits_for_a_log_that_is_not_there(tmp_path: Path) -> None:
     turns = iter([True, False])
-    assert list(serial.follow(tmp_path / "absent", lambda: next(turns))) == []
+    assert list(serial.follow(lambda: tmp_path / "absent", lambda: next(turns))) == []
+
+
+def test_the_last_of_a_log_is_read_where_it_was_moved_to(tmp_path: Path) -> None:
+    """The look that finds a VM ended moves its log."""
+    live, kept = tmp_path / "virt-serial0-log", tmp_path / "serial.log"
+    live.write_bytes(b"one")
+
+    turns = iter([True, False])
+
+    def going() -> bool:
+        runs = next(turns)
+        if not runs:
+            with live.open("ab") as file:
+                file.write(b" last")
+            live.rename(kept)
+        return runs
+
+    find = [live, kept]
+    shown = serial.follow(lambda: next((one for one in find if one.is_file()), None), going)
+    assert list(shown) == [b"one", b" last"]
 
 
 @pytest.mark.parametrize(
