@@ -214,7 +214,7 @@ async def test_a_404_that_does_not_name_the_vmi_ends_no_guest(control_plane: Clu
 @minutes(3)
 async def test_a_flood_of_vmis_stays_within_the_rate(control_plane: Cluster, namespace: str) -> None:
     """50 requests a second and a burst of 100, and each VMI's status gets its turn."""
-    count = 200
+    count = 300
     async with lab(control_plane, namespace) as node:
         # Labelled at once, and of no use to anybody: no launcher is there.
         for number in range(count):
@@ -235,8 +235,8 @@ async def test_a_flood_of_vmis_stays_within_the_rate(control_plane: Cluster, nam
                 return phases.count("Failed") == count
 
             await eventually(failed, 240)
-        assert len(node.server.times) > 2 * count, "each was asked for, and written"
+        assert len(node.server.times) > count
         # From the first on, so that what is let through and comes late, as on a busy machine, does not count.
-        first, late = node.server.times[0], 100
+        first, late = node.server.times[0], 75
         for number, at in enumerate(node.server.times, start=1):
             assert number <= 100 + 50 * (at - first) + late
