@@ -212,7 +212,7 @@ async def test_as_long_as_can_be(control_plane: Cluster, namespace: str) -> None
             async def all_ready() -> bool:
                 return {longest, longer, "huge", "beside"} <= set(await ready(user, namespace))
 
-            await eventually(all_ready, 60)
+            await eventually(all_ready, 180)
             assert "metadata.annotations: Too long" in await failure(user, namespace, "full")
             assert "must be no more than 63 bytes" in await unsynchronized(user, namespace, keeps)
     assert nodes.twice() == []

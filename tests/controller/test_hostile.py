@@ -142,7 +142,7 @@ async def all_gone(client: Client, namespace: str) -> None:
         return not await names()
 
     try:
-        await eventually(none, 45)
+        await eventually(none, 180)
     except TimeoutError:
         assert await names() == []
 
@@ -167,7 +167,7 @@ async def test_objects_of_odd_shape(
         async with background(nodes.run(), Manager(user, namespace=namespace).run()):
             for number in range(3):
                 await user.create(VIRTUAL_MACHINES, machine(namespace, f"vm{number}"))
-            await eventually(lambda: _ready(user, namespace, {"vm0", "vm1", "vm2"}), 60)
+            await eventually(lambda: _ready(user, namespace, {"vm0", "vm1", "vm2"}), 180)
             await eventually(lambda: _told(user, namespace, "volumes-text"))
             await all_gone(user, namespace)
     told = [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG]

@@ -7,6 +7,7 @@ import random
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,7 +40,7 @@ PER_KILL = 3
 """VMs that are created before each."""
 LONGEST = 0.8
 """Seconds from their creation to the kill, at most."""
-LATE = 4.0
+LATE = 20.0
 """Seconds that a takeover may last beyond the lease: a try with its jitter, the watches, and a busy machine."""
 
 
@@ -62,12 +63,22 @@ class Replicas:
 
     def kill(self, identity: str) -> None:
         """Kill the one of that identity (it told so when it began to lead) and start another."""
-        (leader,) = [one for one in self.running if f"{identity}: leading" in one[1].read_text()]
+        leader = self._leader(identity)
         assert leader[0].poll() is None
         leader[0].kill()
         leader[0].wait()
         self.running.remove(leader)
         self.add()
+
+    def _leader(self, identity: str) -> tuple[subprocess.Popen[bytes], Path]:
+        """The one that told that it leads, which it does after it has the Lease."""
+        deadline = now() + 60
+        while True:
+            for one in self.running:
+                if f"{identity}: leading" in one[1].read_text():
+                    return one
+            assert now() < deadline, f"{identity} does not lead"
+            time.sleep(0.01)
 
     def check(self) -> None:
         """All that were not killed live."""
@@ -148,7 +159,7 @@ async def test_a_leader_killed_with_the_ordinary_lease(
                     await user.create(VIRTUAL_MACHINES, machine(namespace, f"vm{number}"))
                 replicas.kill(leader)
                 killed = now()
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(120):
                     while await holder(user, namespace) == leader:
                         await asyncio.sleep(0.1)
                 assert now() - killed <= 15 + 2 * 1.2 + LATE

@@ -42,6 +42,12 @@ class Counted(Client):
                 self.refused[words] += 1
             raise
 
+    async def at_rest(self) -> None:
+        """Wait until it has written nothing for half a second: what comes next meets no write under way."""
+        before = -1
+        while before != (before := self.calls.total()):
+            await asyncio.sleep(0.5)
+
 
 def machine(namespace: str, name: str, strategy: str = "Always") -> Object:
     template = {"metadata": {"labels": {"vm": name}}, "spec": copy.deepcopy(SPEC)}
@@ -53,7 +59,7 @@ def machine(namespace: str, name: str, strategy: str = "Always") -> Object:
     }
 
 
-async def eventually(check: Any, seconds: float = 20.0) -> Any:
+async def eventually(check: Any, seconds: float = 90.0) -> Any:
     """Ask until there is an answer."""
     async with asyncio.timeout(seconds):
         while True:
@@ -184,11 +190,15 @@ async def test_writes_of_a_start(control_plane: Cluster, namespace: str) -> None
         async with background(Manager(client, namespace=namespace).run()):
             played = Played(user, namespace, "counted")
             await user.create(VIRTUAL_MACHINES, machine(namespace, "counted"))
+            await played.vm("Starting")
+            await client.at_rest()
             await played.start_pod()
             await played.vmi("Scheduled")
+            await client.at_rest()
             await played.become("Running")
             await played.vm("Running", ready=True)
-            await asyncio.sleep(0.5)
+            await eventually(lambda: asyncio.sleep(0, client.calls["POST ['events']"] == 2))
+            await client.at_rest()
         assert not client.refused
         made = {words: count for words, count in client.calls.items() if words.startswith("POST")}
         assert made.pop("POST ['events']") == 2

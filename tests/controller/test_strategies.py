@@ -26,7 +26,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.controller.standin import StandIn
 from tests.controller.test_manager import Played, eventually, machine
-from tests.controller.test_rights import kind_of, path_of
+from tests.controller.test_rights import await_served, kind_of, path_of
 from tests.kube.loops import real_time
 from tests.kube.support import background, client_of
 
@@ -271,7 +271,7 @@ async def test_pod_security_is_told_in_plain_words(control_plane: Cluster, names
         await it.vm("Starting")
         label["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
         await it.client.patch(NAMESPACES, namespace, "", label, PatchType.MERGE)
-        await eventually(it.pod, 40)
+        await eventually(it.pod)
 
 
 @pytest.fixture
@@ -286,12 +286,7 @@ def cdi_installed(control_plane: Cluster) -> Iterator[None]:
     definition = kind_of("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
     control_plane.api.apply(definition, path_of(definition))
     try:
-        while True:
-            found = control_plane.request("GET", path_of(definition))
-            conditions = found.get("status", {}).get("conditions", [])
-            if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
-                break
-            time.sleep(0.05)
+        await_served(control_plane, definition)
         yield
     finally:
         control_plane.request("DELETE", path_of(definition))
@@ -329,7 +324,7 @@ def test_cdi_may_come_later(control_plane: Cluster, namespace: str, monkeypatch:
             await it.client.create(VIRTUAL_MACHINES, made)
             await it.condition("Failure", status="True", reason="FailedCreate")
             with cdi_installed(control_plane):
-                await eventually(lambda: it.client.get(DATA_VOLUMES, "dv", namespace), 40)
+                await eventually(lambda: it.client.get(DATA_VOLUMES, "dv", namespace))
                 status = {"status": {"phase": "ImportInProgress"}}
                 await it.client.patch(DATA_VOLUMES, "dv", namespace, status, PatchType.MERGE)
                 await it.vm("Provisioning")
