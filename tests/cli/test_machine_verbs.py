@@ -6,7 +6,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -122,6 +122,19 @@ def test_up_says_so_when_the_machine_ends_first(kvnode: Kvnode, runner: FakeRunn
     assert "the machine ended before 'never' came" in result.err
 
 
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """Signals that do what they do to a command, whatever other tests in this process made of them."""
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        handler = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        before[number] = signal.signal(number, handler)
+    yield
+    for number, earlier in before.items():
+        signal.signal(number, earlier)
+
+
+@pytest.mark.usefixtures("own_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_while_waiting_leaves_nothing(
     kvnode: Kvnode,
