@@ -11,7 +11,7 @@ import pytest
 
 from kvnode.standalone.runner import Runner, StartOptions
 from tests.conftest import Guest
-from tests.standalone.helpers import mounts_below
+from tests.standalone.helpers import START_SECONDS, mounts_below
 
 
 @pytest.fixture
@@ -35,4 +35,4 @@ def runner(state_dir: Path) -> Iterator[Runner]:
 @pytest.fixture
 def kernel(guest: Guest) -> StartOptions:
     """Options to start a VM of :func:`tests.standalone.helpers.kernel_vmi`."""
-    return StartOptions(images={"kernel-boot": guest.directory})
+    return StartOptions(images={"kernel-boot": guest.directory}, timeout=START_SECONDS)

@@ -9,6 +9,8 @@ from typing import Any
 
 #: Seconds that the emulated guest may take to boot on a busy machine.
 BOOT_SECONDS = 180.0
+#: Seconds that a start may take there: libvirt, which has not been asked before, asks every QEMU what it can do.
+START_SECONDS = 300.0
 
 
 def kernel_vmi(name: str, arguments: str = "", memory: str = "128Mi", **spec: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from kvnode.standalone.runner import Runner, StartOptions
 from tests.conftest import Guest
-from tests.standalone.helpers import disk_vmi, wait_for_text
+from tests.standalone.helpers import START_SECONDS, disk_vmi, wait_for_text
 from tests.standalone.test_oci import Layout, entry, layer
 
 pytestmark = pytest.mark.integration
@@ -28,7 +28,9 @@ def test_a_guest_sees_its_disks_and_its_cloud_init(runner: Runner, guest: Guest,
         {"name": "data", "hostDisk": {"path": str(host_disk), "type": "DiskOrCreate", "capacity": "12Mi"}},
         {"name": "seed", "cloudInitNoCloud": {"userData": USER_DATA}},
     ]
-    runner.start(disk_vmi("disks", volumes), StartOptions(images={"root": layout.path}))
+    runner.start(
+        disk_vmi("disks", volumes), StartOptions(images={"root": layout.path}, timeout=START_SECONDS)
+    )
     log = wait_for_text(runner.log_paths("disks")["serial"], "kvnode-guest: up after")
     assert f"disk vdb {24 << 20} bytes" in log
     assert f"disk vdc {12 << 20} bytes" in log
@@ -49,7 +51,7 @@ def test_a_raw_image_boots_by_uefi(runner: Runner, guest: Guest) -> None:
     vmi["spec"]["domain"]["firmware"] = {"bootloader": {"efi": {"secureBoot": False}}}
     vmi["spec"]["terminationGracePeriodSeconds"] = 600
     vmi["spec"]["domain"]["memory"]["guest"] = "512Mi"  # what the firmware needs to find its way
-    runner.start(vmi, StartOptions(images={"root": guest.disk}))
+    runner.start(vmi, StartOptions(images={"root": guest.disk}, timeout=START_SECONDS))
     log = wait_for_text(runner.log_paths("uefi")["serial"], "kvnode-guest: up after")
     assert "UEFI boot" in log
     assert runner.stop("uefi").outcome == "shutdown"
