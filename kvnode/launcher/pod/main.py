@@ -76,7 +76,7 @@ async def _run(options: PodOptions) -> int:
             await daemon.start()
         from kvnode.launcher.pod.session import Session  # noqa: PLC0415 - while the daemons get ready
 
-        return await Session(options, files, daemons[0], stop).run()
+        return await Session(options, files, daemons, stop).run()
     finally:
         await asyncio.gather(*(daemon.stop() for daemon in reversed(daemons)))
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from kvnode.launcher import paths
@@ -29,6 +29,7 @@ from kvnode.launcher.pod.link import Link
 from kvnode.launcher.pod.lost_start import LostStart
 from kvnode.launcher.pod.options import PodOptions
 from kvnode.launcher.pod.qemu_process import QemuProcess
+from kvnode.launcher.pod.standalone import start_guest
 from kvnode.launcher.pod.supervise import Supervised
 from kvnode.launcher.pod.trim import Trimmer
 from kvnode.launcher.pod.watcher import Reading, Watcher
@@ -55,8 +56,6 @@ SEEN_SECONDS = 5.0
 KILL_SECONDS = 10.0
 #: Seconds between two presses of the power button of a VM that no agent drives.
 PRESS_SECONDS = 5.0
-#: A VMI, as JSON, that is started without an agent (``pkg/virt-launcher/standalone``).
-STANDALONE_VARIABLE = "STANDALONE_VMI"
 
 
 class PodSteps(Steps):
@@ -77,12 +76,19 @@ class Session:
     """One run of the launcher."""
 
     def __init__(
-        self, options: PodOptions, files: LibvirtFiles, daemon: Supervised, stop: asyncio.Event
+        self,
+        options: PodOptions,
+        files: LibvirtFiles,
+        daemons: Sequence[Supervised],
+        stop: asyncio.Event,
     ) -> None:
-        """Put the parts together; ``daemon`` runs on ``files``; ``stop`` is set when the VM is to be stopped."""
+        """Put the parts together; ``daemons``, the one of domains first, run on ``files``; ``stop`` is set when the
+        VM is to be stopped.
+        """
         subject = options.subject
         self._options = options
-        self._daemon = daemon
+        self._daemons = daemons
+        self._daemon = daemons[0]
         self._log_socket = files.programs.log_socket
         self._stop = stop
         self._metadata = MetadataCache()
@@ -121,7 +127,7 @@ class Session:
         self._vmi = Instance.read(json.dumps({"metadata": reference}).encode())
         self._lost_start = LostStart(
             self._link,
-            daemon,
+            self._daemon,
             options.domain,
             options.qemu_pid_file,
             start_again=self._start_again,
@@ -146,7 +152,7 @@ class Session:
             self._server.move(self._options.sockets / READY_SOCKET)
             logger.info("ready")
             self._trimmer.trim()
-            await self._start_standalone()
+            await start_guest(lambda vmi: self._manager.sync(vmi, None, ()), self._daemons)
             if await self._wait_for_domain():
                 await self._follow()
             logger.info("the end")
@@ -201,19 +207,6 @@ class Session:
         self._firmware.stop()
 
     # ---- the domain
-
-    async def _start_standalone(self) -> None:
-        text = os.environ.get(STANDALONE_VARIABLE)
-        if text is None:
-            return
-        try:
-            vmi = Instance.read(text.encode())
-        except ValueError as error:
-            raise LauncherError("NoVmi", f"{STANDALONE_VARIABLE}: {error}") from None
-        try:
-            await self._manager.sync(vmi, None, ())
-        except Exception as error:
-            raise LauncherError("SyncFailed", f"{STANDALONE_VARIABLE}: {error}") from None
 
     async def _start_again(self) -> None:
         """Start a guest of which libvirt's daemon died before it had started, unless it is not wanted any more."""
