@@ -12,6 +12,8 @@ from kvnode.agent.errors import AgentError
 
 LONGEST = 60.0
 """Seconds that a pass waits for it."""
+AT_ONCE = 16
+"""Threads in which it has not been given up: each costs the agent memory for good."""
 
 Answer = TypeVar("Answer")
 
@@ -22,6 +24,7 @@ class Apart:
     def __init__(self) -> None:
         """Nothing runs yet."""
         self._running: set[str] = set()
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def run(self, uid: str, what: str, work: Callable[[], Answer]) -> Answer:
         """Do ``work``, which ``what`` names, for the VM of that UID; what it raises is raised here.
@@ -31,6 +34,15 @@ class Apart:
         """
         if uid in self._running:
             raise AgentError(f"{what}: has not ended yet; the storage of a volume may hang")
+        async with self._turns:
+            ended = self._begin(uid, work)
+            await asyncio.wait({ended}, timeout=LONGEST)
+        if not ended.done():
+            raise AgentError(f"{what}: has not ended within {LONGEST:g} s; the storage of a volume may hang")
+        return ended.result()
+
+    def _begin(self, uid: str, work: Callable[[], Answer]) -> asyncio.Future[Answer]:
+        """Start the thread."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Answer] = loop.create_future()
 
@@ -55,7 +67,4 @@ class Apart:
 
         self._running.add(uid)
         threading.Thread(target=body, name=f"apart-{uid}", daemon=True).start()
-        await asyncio.wait({ended}, timeout=LONGEST)
-        if not ended.done():
-            raise AgentError(f"{what}: has not ended within {LONGEST:g} s; the storage of a volume may hang")
-        return ended.result()
+        return ended

@@ -60,6 +60,9 @@ COMPONENT, LABELLER = "virt-handler", "node-labeller"
 GHOSTS = "ghost-records"
 ENDS = "ended-domains"
 _SYNC_WARNING = 10.0
+HANGING = 2.0
+"""Seconds after which a pass is taken to wait for a launcher that hangs, and others are worked on in its stead: a call
+may take twenty, and a dozen such launchers must not be all that the agent looks at."""
 _LONGEST_WAIT = 60.0
 """Seconds between two tries of a pass that keeps failing: what is mended must not be waited for much longer."""
 
@@ -218,7 +221,7 @@ class Agent:
                 self.parts.ends.retain({uid_of(vmi) for vmi in self.vmis.store.objects()})
                 unrecorded = self._unrecorded()
                 self.domains.expect(unrecorded)
-                group.create_task(work(self.queue, self.settings.workers, self._look_at))
+                group.create_task(work(self.queue, self.settings.workers, self._look_at, patience=HANGING))
                 await self.rounds.ask_all([*self.ghosts, *unrecorded])
                 group.create_task(self.rounds.run())
                 group.create_task(self.memory.run())

@@ -33,7 +33,7 @@ class Settings:
     max_devices: int = 1000
     """How many VMs may have a device at once."""
     workers: int = 10
-    """VMIs that are worked on side by side."""
+    """VMIs that are worked on side by side, not counting those that are waited for (`main.HANGING`)."""
 
 
 def host_architecture() -> str:

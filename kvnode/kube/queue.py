@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
+import math
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 
@@ -215,39 +216,54 @@ class WorkQueue:
         self._arm()
 
 
+def _is_cancelled(task: asyncio.Task[None] | None) -> bool:
+    return task is not None and task.cancelling() > 0
+
+
 Reconcile = Callable[[str], Awaitable[None]]
 
 
-async def work(queue: WorkQueue, workers: int, reconcile: Reconcile) -> None:
+async def work(queue: WorkQueue, workers: int, reconcile: Reconcile, *, patience: float = math.inf) -> None:
     """Work on the queue's names with so many workers until it is shut down.
 
-    An exception of ``reconcile`` is logged and brings the name back with growing delay.
+    An exception of ``reconcile`` is logged and brings the name back with growing delay. A worker that is busy with one
+    name for ``patience`` seconds is replaced, and ends after it: names that take long hold up no others.
     """
+    loop = asyncio.get_running_loop()
+    replaced: set[asyncio.Task[None] | None] = set()
+
+    def replace(task: asyncio.Task[None] | None) -> None:
+        if not _is_cancelled(task):  # else all of them end
+            replaced.add(task)
+            group.create_task(worker())
 
     async def worker() -> None:
-        while True:
+        task = asyncio.current_task()
+        while task not in replaced:
             try:
                 key = await queue.get()
             except ShutDown:
                 return
+            timer = loop.call_later(patience, replace, task) if patience < math.inf else None
             try:
-                await reconcile(key)
-            except Exception as error:  # any failure means the same: once more
-                delay = queue.add_rate_limited(key)
-                logger.info(
-                    "%s: %s failed, again in %.3f s: %s", queue.name, key, delay, error or repr(error)
-                )
-                logger.debug("%s: %s", queue.name, key, exc_info=error)
-            else:
-                queue.forget(key)
+                await attempt(key)
             finally:
                 queue.done(key)
-            if is_cancelled():  # under a pass that lost it
+                if timer is not None:
+                    timer.cancel()
+            if _is_cancelled(task):  # under a pass that lost it
                 raise asyncio.CancelledError
+        replaced.discard(task)
 
-    def is_cancelled() -> bool:
-        task = asyncio.current_task()
-        return task is not None and task.cancelling() > 0
+    async def attempt(key: str) -> None:
+        try:
+            await reconcile(key)
+        except Exception as error:  # any failure means the same: once more
+            delay = queue.add_rate_limited(key)
+            logger.info("%s: %s failed, again in %.3f s: %s", queue.name, key, delay, error or repr(error))
+            logger.debug("%s: %s", queue.name, key, exc_info=error)
+        else:
+            queue.forget(key)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):

@@ -170,6 +170,64 @@ async def test_a_worker_ends_also_when_a_pass_loses_its_cancellation() -> None:
 
 
 @virtual_time
+async def test_names_that_take_long_hold_up_no_others_and_leave_as_many_workers_as_before() -> None:
+    queue = WorkQueue("q")
+    done: list[tuple[str, float]] = []
+    at_once = most = 0
+
+    async def reconcile(key: str) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(100 if key.startswith("slow") else 1)
+        at_once -= 1
+        done.append((key, now()))
+
+    for number in range(6):
+        queue.add(f"slow{number}")
+    queue.add("quick")
+    working = asyncio.create_task(work(queue, 2, reconcile, patience=2.0))
+    began = now()
+    await asyncio.sleep(50)
+    assert done == [("quick", began + 7)], "two at a time are given up, each after 2 s"
+    await asyncio.sleep(70)
+    assert len(done) == 7
+    most = 0
+    for number in range(10):
+        queue.add(f"quick{number}")
+    await asyncio.sleep(20)
+    assert most == 2
+    assert len(done) == 17
+    working.cancel()
+    await asyncio.wait([working])
+    assert working.cancelled()
+
+
+@virtual_time
+async def test_all_workers_end_with_the_work(caplog: pytest.LogCaptureFixture) -> None:
+    """Also those that came in others' stead, and none comes after it."""
+    queue = WorkQueue("q")
+    ended: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            await asyncio.sleep(5)  # as a pass that tidies up: its patience ends meanwhile
+            ended.append(key)
+
+    for key in ("a", "b"):
+        queue.add(key)
+    working = asyncio.create_task(work(queue, 1, reconcile, patience=2.0))
+    await asyncio.sleep(3)
+    assert set(queue.running()) == {"a", "b"}
+    working.cancel()
+    await asyncio.wait([working])
+    assert ended == ["a", "b"]
+    assert not caplog.records
+
+
+@virtual_time
 async def test_when_the_cause_is_gone_what_failed_comes_at_once() -> None:
     queue = WorkQueue("test")
     for _ in range(10):
