@@ -33,7 +33,7 @@ class Api:
         """
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(self.client.certificate, self.client.key)
-        connection = http.client.HTTPSConnection(urlsplit(self.server).netloc, timeout=10, context=context)
+        connection = http.client.HTTPSConnection(urlsplit(self.server).netloc, timeout=30, context=context)
         try:
             headers = {"Content-Type": content_type, "User-Agent": "kvnode-test-cluster"}
             data = None if body is None else json.dumps(body)

@@ -52,5 +52,7 @@ def made(cluster: Cluster, namespace: str) -> Counter[str]:
 
 
 def _entries(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    for line in (cluster.plan.root / "audit.log").read_text().splitlines():
+    text = (cluster.plan.root / "audit.log").read_text(errors="replace")
+    # The last line may be on its way.
+    for line in text.rpartition("\n")[0].splitlines():
         yield json.loads(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -53,7 +54,8 @@ def _remove_tree(root: Path) -> None:
             return
         for group in _bottom_up(root):
             for pid in _pids(group):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             try:
                 group.rmdir()
             except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -145,13 +146,14 @@ class Cluster:
         """Take the cluster away; nothing to do is no error."""
         pid = self.keeper_pid()
         if pid is not None:
-            os.kill(pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
             _wait_gone(pid, self._keeper)
         if self._keeper is not None:
             for pipe in (self._keeper.stdin, self._keeper.stdout):
                 if pipe is not None:
                     pipe.close()
-            self._keeper.wait(30)
+            self._keeper.wait(120)
         _sweep(self.plan)
 
 
@@ -239,24 +241,34 @@ def find(name: str) -> Cluster:
 
 def clusters() -> list[Cluster]:
     """All clusters of this user that a keeper holds up."""
-    found = [Cluster(Plan.load(path.parent)) for path in sorted(home().glob("*/plan.json"))]
-    return [cluster for cluster in found if cluster.keeper_pid() is not None]
+    return [cluster for cluster in _planned() if cluster.keeper_pid() is not None]
+
+
+def _planned() -> Iterator[Cluster]:
+    """Those that have a plan, but for what another process is just making or clearing away."""
+    for path in sorted(home().glob("*/plan.json")):
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            yield Cluster(Plan.load(path.parent))
 
 
 def sweep() -> dict[str, str]:
     """Clear away what is left of clusters that nobody holds up; the answer is their names, and why they ended."""
     swept = {}
-    for path in sorted(home().glob("*/plan.json")):
-        try:
-            cluster = Cluster(Plan.load(path.parent))
-        except (OSError, ValueError, TypeError):
-            continue
-        died = path.with_name(DIED)
-        # One that is only just being made has no keeper either.
-        if cluster.keeper_pid() is None and (died.exists() or time.time() - path.stat().st_mtime > 10):
-            swept[cluster.name] = died.read_text().strip() if died.exists() else "its keeper was killed"
+    for cluster in _planned():
+        if cluster.keeper_pid() is None and (why := _end_of(cluster.plan)):
+            swept[cluster.name] = why
             _sweep(cluster.plan)
     return swept
+
+
+def _end_of(plan: Plan) -> str:
+    """Why a cluster without a keeper ended; empty of one that is only just being made, or cleared away by another."""
+    with contextlib.suppress(FileNotFoundError):
+        return (plan.root / DIED).read_text().strip()
+    with contextlib.suppress(FileNotFoundError):
+        if time.time() - (plan.root / "plan.json").stat().st_mtime > 10:
+            return "its keeper was killed"
+    return ""
 
 
 def _sweep(plan: Plan) -> None:
@@ -269,13 +281,16 @@ def _sweep(plan: Plan) -> None:
 def _commands() -> Iterator[tuple[int, list[str]]]:
     """Processes and their command lines."""
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
-            except OSError:
-                continue
-            if words:
-                yield int(entry.name), words
+        if entry.name.isdigit() and (words := _command_of(int(entry.name))):
+            yield int(entry.name), words
+
+
+def _command_of(pid: int) -> list[str]:
+    """A process's command line; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []
 
 
 def _find(words: list[str]) -> int | None:
@@ -289,16 +304,15 @@ def _find(words: list[str]) -> int | None:
 
 
 def _wait_gone(pid: int, keeper: subprocess.Popen[str] | None) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if keeper is not None and keeper.poll() is not None:
             return
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
+        if not _command_of(pid):  # a dead one whose parent has not looked has none either
             return
         time.sleep(0.05)
-    os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def disk_use(plan: Plan) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import secrets
 import socket
 import time
 from collections.abc import Callable
@@ -24,7 +26,8 @@ from tests.cluster.plan import (
 )
 from tests.cluster.processes import Processes
 
-READY_SECONDS = 90.0
+READY_SECONDS = 240.0
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -44,15 +47,16 @@ class Ports:
 
     @classmethod
     def free(cls) -> Ports:
-        """Three ports of loopback that nothing uses now."""
-        sockets = [socket.socket() for _ in range(3)]
-        try:
-            for one in sockets:
-                one.bind(("127.0.0.1", 0))
-            return cls(*(one.getsockname()[1] for one in sockets))
-        finally:
-            for one in sockets:
-                one.close()
+        """Three ports of loopback that nothing uses now, and that the kernel gives to no connection meanwhile."""
+        low = 10_000
+        high = max(low + 10_000, int(EPHEMERAL.read_text().split()[0]))
+        found: set[int] = set()
+        while len(found) < 3:
+            port = low + secrets.randbelow(high - low)
+            with socket.socket() as one, contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", port))
+                found.add(port)
+        return cls(*found)
 
 
 @dataclass(frozen=True)

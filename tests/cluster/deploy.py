@@ -25,7 +25,7 @@ _TAKES_VMS = {
     r".metadata.labels.kubevirt\.io/schedulable": "true",
     r".status.allocatable.devices\.kubevirt\.io/tun": "1k",
 }
-CALL_SECONDS, ROLLOUT_SECONDS = 120, 300
+CALL_SECONDS, ROLLOUT_SECONDS = 240, 600
 
 
 class Kubectl:
@@ -36,7 +36,9 @@ class Kubectl:
         program = kubectl(say)
         if program is None:
             raise ClusterError("there is no kubectl, and none could be had")
-        self.command = [str(program), f"--kubeconfig={cluster.kubeconfig}"]
+        # What another cluster had behind the same port must not be remembered.
+        cache = cluster.plan.root / "kubectl-cache"
+        self.command = [str(program), f"--kubeconfig={cluster.kubeconfig}", f"--cache-dir={cache}"]
 
     def __call__(
         self, *arguments: str | Path, given: str | None = None, seconds: float = CALL_SECONDS

@@ -113,7 +113,7 @@ class Keeper:
                 ],
                 fds=(listener.fileno(),),
             )
-        controlplane.wait_for((root / "inside-ready").exists, _stoppable(self), "the cluster", seconds=180)
+        controlplane.wait_for((root / "inside-ready").exists, _stoppable(self), "the cluster", seconds=480)
 
     def _write_kubeconfig(self, credentials: Credentials, server: str) -> None:
         ca = credentials.authority.ca.certificate

@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 40) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 180) -> Any:
     """The first true answer."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -64,7 +64,15 @@ def in_pod(cluster: Cluster, namespace: str, name: str, *argv: str) -> str:
     if program is None:
         pytest.skip("no kubectl")
     command = [str(program), f"--kubeconfig={cluster.kubeconfig}", "exec", "-n", namespace, name, "--", *argv]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=180).stdout
+
+
+def said_in_pod(cluster: Cluster, namespace: str, name: str, *argv: str) -> str:
+    """The same, of a command that may fail yet: what it said, empty then."""
+    try:
+        return in_pod(cluster, namespace, name, *argv)
+    except subprocess.CalledProcessError:
+        return ""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +83,8 @@ def space(two_nodes: Cluster) -> str:
 def test_pods_of_two_nodes_reach_each_other(two_nodes: Cluster, space: str) -> None:
     start_pod(two_nodes, space, "one", "node1")
     address = start_pod(two_nodes, space, "two", "node2")
-    assert "0% packet loss" in in_pod(two_nodes, space, "one", "ping", "-c", "2", address)
+    said = wait_for(lambda: said_in_pod(two_nodes, space, "one", "ping", "-c", "2", address))
+    assert " 0% packet loss" in said
 
 
 def test_a_pod_reaches_the_api_server_by_its_service(two_nodes: Cluster, space: str) -> None:
@@ -84,7 +93,10 @@ def test_a_pod_reaches_the_api_server_by_its_service(two_nodes: Cluster, space: 
     found = in_pod(two_nodes, space, "client", "ls", "/var/run/secrets/kubernetes.io/serviceaccount")
     assert found.split() == ["ca.crt", "namespace", "token"]
     ask = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 10.96.0.1 443"
-    assert "HTTP request to an HTTPS server" in in_pod(two_nodes, space, "client", "sh", "-c", ask)
+    # A node is ready before its services are.
+    wait_for(
+        lambda: "HTTP request to an HTTPS server" in said_in_pod(two_nodes, space, "client", "sh", "-c", ask)
+    )
 
 
 def test_the_scheduler_places_a_pod(two_nodes: Cluster, space: str) -> None:
@@ -130,7 +142,7 @@ def test_kubelet_is_started_again(two_nodes: Cluster) -> None:
     pid = two_nodes.run_on("node2", "pidof", "kubelet").strip()
     two_nodes.run_on("node2", "kill", "-9", pid)
     wait_for(lambda: two_nodes.run_on("node2", "sh", "-c", "pidof kubelet || true").strip() not in ("", pid))
-    assert two_nodes.run_on("node2", "ls", "/var/lib/kubelet/device-plugins").split()
+    wait_for(lambda: two_nodes.run_on("node2", "ls", "/var/lib/kubelet/device-plugins").split())
 
 
 def test_the_machine_s_own_network_is_not_touched(two_nodes: Cluster) -> None:
