@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tests.cluster.cluster import Cluster
 
 _PRIVATE = "/var/run/kubevirt-private"
@@ -15,6 +17,19 @@ _PROGRAMS = (
     "virt-tail",
     "container-disk",
 )
+
+
+def settled(cluster: Cluster, node: str) -> set[str]:
+    """The state of a node once nothing comes or goes there: other VMs may be about to start or to end."""
+    quiet, before = 0, state(cluster, node)
+    for _ in range(120):
+        time.sleep(2)
+        found = state(cluster, node)
+        quiet = quiet + 1 if found == before else 0
+        if quiet == 3:
+            return found
+        before = found
+    raise AssertionError(f"{node} does not come to rest")
 
 
 def state(cluster: Cluster, node: str) -> set[str]:

@@ -42,7 +42,7 @@ def start_neighbour(kubectl: Kubectl, namespace: str, node: str) -> str:
     spec = {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [container]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
     kubectl("apply", "-n", namespace, "-f", "-", given=json.dumps(body))
-    kubectl("wait", "-n", namespace, f"pod/{name}", "--for=condition=Ready", "--timeout=100s")
+    kubectl("wait", "-n", namespace, f"pod/{name}", "--for=condition=Ready", f"--timeout={PATIENCE - 5:g}s")
     return name
 
 

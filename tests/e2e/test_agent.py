@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.deploy import AGENT, NAMESPACE, Kubectl
 from tests.e2e.classic import with_container_disks
-from tests.e2e.leftovers import state
+from tests.e2e.leftovers import settled, state
 from tests.e2e.machine import PATIENCE, Machine, Shape, start_neighbour, wait_for
 
 
@@ -41,6 +43,19 @@ def test_a_node_has_labels_and_devices(kubectl: Kubectl, node: str) -> None:
     labels = kubectl.get("node", node)["metadata"]["labels"]
     for kind in ("cpu-feature", "cpu-vendor", "host-model-cpu"):
         assert any(name.startswith(f"{kind}.node.kubevirt.io/") for name in labels), kind
+
+
+def test_a_page_is_read_through_the_api_server(kubectl: Kubectl) -> None:
+    """Its links lead on from there, though it knows nothing of the path that it is served below."""
+    pods = kubectl.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=kvnode-agent")["items"]
+    here = f"/api/v1/namespaces/{NAMESPACE}/pods/{pods[0]['metadata']['name']}:8185/proxy/"
+    page = kubectl("get", "--raw", here)
+    assert f"<h1>{pods[0]['spec']['nodeName']}</h1>" in page
+    links = {urljoin(here, one) for one in re.findall(r'<a href="([^"]*)"', page)}
+    assert links == {f"{here}{name}" for name in ("?follow", "metrics", "healthz", "readyz")}
+    said = {link.removeprefix(here): kubectl("get", "--raw", link) for link in links}
+    assert "kubevirt_virt_handler_ready_status" in said["metrics"]
+    assert said["healthz"] == said["readyz"] == "ok\n"
 
 
 def interface_of(machine: Machine) -> Any:
@@ -149,7 +164,7 @@ def test_a_deleted_machine_leaves_nothing(
 ) -> None:
     """Whichever way its container disk comes into the pod."""
     new_machine.shape = shape
-    before = state(agents, new_machine.node)
+    before = settled(agents, new_machine.node)
     new_machine.create()
     new_machine.await_up()
     kinds = {line.partition(" ")[0] for line in state(agents, new_machine.node) - before}
@@ -174,6 +189,6 @@ def test_a_deleted_machine_leaves_nothing(
     new_machine.let_go()
     new_machine.await_gone()
     try:
-        wait_for("nothing is left", lambda: state(agents, new_machine.node) <= before, 60)
+        wait_for("nothing is left", lambda: state(agents, new_machine.node) <= before)
     finally:
         assert state(agents, new_machine.node) - before == set()

@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.audit import asked
 from tests.cluster.cluster import Cluster
 from tests.cluster.deploy import NAMESPACE, Kubectl
-from tests.e2e.leftovers import state
+from tests.e2e.leftovers import settled, state
 from tests.e2e.machine import start_neighbour, wait_for
 from tests.e2e.vm import Vm
 
@@ -105,7 +105,7 @@ def test_manual_runs_when_it_is_asked_for(machines: dict[str, Vm]) -> None:
 
 
 def test_a_deleted_machine_leaves_nothing(whole: Cluster, admin: Kubectl, home: str) -> None:
-    before = state(whole, "node2")
+    before = settled(whole, "node2")
     vm = Vm(whole, admin, home, "shortlived", "Always")
     vm.apply(lambda spec: spec.update(nodeSelector={"kubernetes.io/hostname": "node2"}))
     try:
@@ -117,7 +117,7 @@ def test_a_deleted_machine_leaves_nothing(whole: Cluster, admin: Kubectl, home: 
         vm.remove()
     wait_for("its revisions are gone", lambda: "shortlived" not in owners_of_revisions(admin, home))
     try:
-        wait_for("nothing is left on the node", lambda: state(whole, "node2") <= before, 60)
+        wait_for("nothing is left on the node", lambda: state(whole, "node2") <= before)
     finally:
         assert state(whole, "node2") - before == set()
 
