@@ -11,9 +11,11 @@ Condition = dict[str, Any]
 
 
 def conditions(obj: Object | None) -> list[Condition]:
-    """The object's conditions; what is none is left out."""
+    """The object's conditions; what is none, or says not which, is left out."""
     found = ((obj or {}).get("status") or {}).get("conditions")
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    if not isinstance(found, list):
+        return []
+    return [one for one in found if isinstance(one, dict) and one.get("type")]
 
 
 def find(obj: Object | None, kind: str) -> Condition | None:

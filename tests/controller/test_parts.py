@@ -23,9 +23,10 @@ from kvnode.kube.errors import NotFound
 from kvnode.kube.informer import Change
 from kvnode.kube.resources import VIRTUAL_MACHINES, Resource
 from kvnode.kube.store import Entry, entry_of
-from tests.controller.objects import SPEC, vm
+from tests.controller.objects import SPEC, vm, vmi
 from tests.kube.loops import settle, virtual_time
 from tests.reference.apiserver import RecordingServer
+from tests.reference.vmcases import VMScene
 
 TEXTS = st.dictionaries(st.text("ab", max_size=2), st.text("xy", max_size=1))
 JSON = st.recursive(
@@ -50,6 +51,15 @@ def test_specs_are_compared_as_the_api_has_them() -> None:
     other = {**SPEC, "domain": {**SPEC["domain"], "memory": {"guest": "1024Mi"}}}
     assert equal_specs(SPEC, other)
     assert not equal_specs(SPEC, {**SPEC, "hostname": "x"})
+
+
+@pytest.mark.parametrize("odd", [None, "Ready", {}, {"status": "True"}, {"type": ""}])
+def test_what_is_no_condition_is_left_out(odd: Any) -> None:
+    """Whoever may write a VM's status may write anything into its conditions."""
+    obj: dict[str, Any] = {"status": {"conditions": [odd, {"type": "Ready", "status": "True"}]}}
+    assert [one["type"] for one in conditions.conditions(obj)] == ["Ready"]
+    scene = VMScene({"vm": vm(status=obj["status"]), "vmi": vmi(conditions=[odd])})
+    assert [one["type"] for one in scene.reconcile()["vmStatusWritten"]["conditions"]] == ["Ready"]
 
 
 def test_condition_changes_only_with_status_or_reason() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +15,14 @@ from kvnode.kube.client import Client, PatchType
 from kvnode.kube.errors import NotFound
 from kvnode.kube.objects import Object
 from kvnode.kube.resources import (
-    DATA_VOLUMES,
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
 )
 from tests.cluster.cluster import Cluster
-from tests.cluster.errors import ClusterError
 from tests.controller.standin import StandIn
 from tests.controller.test_manager import Played, eventually, machine
-from tests.controller.test_rights import await_served, kind_of, path_of
 from tests.kube.loops import real_time
 from tests.kube.support import background, client_of
 
@@ -47,6 +43,14 @@ class Machine(Played):
         made = machine(self.namespace, self.name, strategy)
         made["spec"]["template"]["spec"] |= spec
         await self.client.create(VIRTUAL_MACHINES, made)
+
+    async def make_on_data_volume(self, name: str) -> Object:
+        """Make one whose disk is a DataVolume of its own."""
+        made = machine(self.namespace, self.name)
+        source: Object = {"source": {"blank": {}}}
+        made["spec"]["dataVolumeTemplates"] = [{"metadata": {"name": name}, "spec": source}]
+        made["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "dataVolume": {"name": name}}]
+        return await self.client.create(VIRTUAL_MACHINES, made)
 
     async def ask(self, *requests: Object) -> None:
         """Write state-change requests, as the start, stop and restart verbs do."""
@@ -239,6 +243,37 @@ async def test_a_start_that_fails_is_not_tried_again_at_once(control_plane: Clus
 
 
 @real_time
+async def test_a_start_that_failed_is_tried_again_when_it_is_due(
+    control_plane: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvnode.controller.vm.backoff.MAXIMUM_DELAY", 2)
+    async with looked_after(control_plane, namespace, node=False) as it:
+        await it.make("RerunOnFailure")
+        first = await eventually(it.uid)
+        await it.vmi("Scheduling")
+        await it.end("Failed", first)
+
+        async def anew() -> bool:
+            return await it.uid() not in ("", first)
+
+        await eventually(anew)
+        again = await it.vmi("Scheduling")
+        found = await it.client.get(VIRTUAL_MACHINES, it.name, namespace)
+        failure = found["status"]["startFailure"]
+        assert failure["lastFailedVMIUID"] == first
+        assert again["metadata"]["creationTimestamp"] >= failure["retryAfterTimestamp"]
+        await it.start_pod()
+        await it.vmi("Scheduled")
+        await it.become("Running")
+
+        async def forgotten() -> bool:
+            found = await it.client.get(VIRTUAL_MACHINES, it.name, namespace)
+            return "startFailure" not in found["status"]
+
+        await eventually(forgotten)
+
+
+@real_time
 async def test_what_needs_a_restart_is_said_until_it_is_restarted(
     control_plane: Cluster, namespace: str
 ) -> None:
@@ -272,112 +307,3 @@ async def test_pod_security_is_told_in_plain_words(control_plane: Cluster, names
         label["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
         await it.client.patch(NAMESPACES, namespace, "", label, PatchType.MERGE)
         await eventually(it.pod)
-
-
-@pytest.fixture
-def data_volumes(control_plane: Cluster) -> Iterator[None]:
-    """CDI's kind, without CDI."""
-    with cdi_installed(control_plane):
-        yield
-
-
-@contextmanager
-def cdi_installed(control_plane: Cluster) -> Iterator[None]:
-    definition = kind_of("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
-    control_plane.api.apply(definition, path_of(definition))
-    try:
-        await_served(control_plane, definition)
-        yield
-    finally:
-        control_plane.request("DELETE", path_of(definition))
-        # It goes by a finalizer; who makes it again meanwhile changes what is about to go.
-        with suppress(ClusterError):
-            while control_plane.request("GET", path_of(definition)):
-                time.sleep(0.05)
-
-
-@real_time
-async def test_without_cdi_it_is_asked_for(control_plane: Cluster, namespace: str) -> None:
-    async with looked_after(control_plane, namespace) as it:
-        made = machine(namespace, it.name)
-        made["spec"]["dataVolumeTemplates"] = [
-            {"metadata": {"name": "dv"}, "spec": {"source": {"blank": {}}}}
-        ]
-        made["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "dataVolume": {"name": "dv"}}]
-        await it.client.create(VIRTUAL_MACHINES, made)
-        told = await it.condition("Failure", status="True", reason="FailedCreate")
-        assert "install CDI" in told["message"]
-
-
-def test_cdi_may_come_later(control_plane: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was refused before is made then, and its progress seen."""
-    monkeypatch.setattr("kvnode.controller.manager.RECHECK", 0.5)
-
-    @real_time
-    async def run() -> None:
-        async with looked_after(control_plane, namespace) as it:
-            made = machine(namespace, it.name)
-            made["spec"]["dataVolumeTemplates"] = [
-                {"metadata": {"name": "dv"}, "spec": {"source": {"blank": {}}}}
-            ]
-            made["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "dataVolume": {"name": "dv"}}]
-            await it.client.create(VIRTUAL_MACHINES, made)
-            await it.condition("Failure", status="True", reason="FailedCreate")
-            with cdi_installed(control_plane):
-                await eventually(lambda: it.client.get(DATA_VOLUMES, "dv", namespace))
-                status = {"status": {"phase": "ImportInProgress"}}
-                await it.client.patch(DATA_VOLUMES, "dv", namespace, status, PatchType.MERGE)
-                await it.vm("Provisioning")
-
-    run()
-
-
-@real_time
-async def test_a_data_volume_is_made_and_waited_for(
-    control_plane: Cluster, namespace: str, data_volumes: None
-) -> None:
-    async with looked_after(control_plane, namespace) as it:
-        made = machine(namespace, it.name)
-        made["spec"]["dataVolumeTemplates"] = [
-            {"metadata": {"name": "dv"}, "spec": {"source": {"blank": {}}}}
-        ]
-        made["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "dataVolume": {"name": "dv"}}]
-        vm = await it.client.create(VIRTUAL_MACHINES, made)
-        dv = await eventually(lambda: it.client.get(DATA_VOLUMES, "dv", namespace))
-        assert dv["metadata"]["ownerReferences"][0]["uid"] == vm["metadata"]["uid"]
-        imported = {"status": {"phase": "ImportInProgress"}}
-        await it.client.patch(DATA_VOLUMES, "dv", namespace, imported, PatchType.MERGE)
-        await it.vm("Provisioning")
-        assert not await it.uid()
-        await it.client.patch(DATA_VOLUMES, "dv", namespace, {"status": {"phase": "Failed"}}, PatchType.MERGE)
-        await it.vm("DataVolumeError")
-        owner = {**dv["metadata"]["ownerReferences"][0], "kind": "DataVolume", "name": "dv"}
-        owner |= {"uid": dv["metadata"]["uid"], "apiVersion": "cdi.kubevirt.io/v1beta1"}
-        await it.client.create(PERSISTENT_VOLUME_CLAIMS, claim(namespace, "dv", ownerReferences=[owner]))
-        await it.bind("dv")
-        await it.client.patch(
-            DATA_VOLUMES, "dv", namespace, {"status": {"phase": "Succeeded"}}, PatchType.MERGE
-        )
-        await it.runs()
-
-
-def claim(namespace: str, name: str, **metadata: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace, **metadata},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
-
-
-@real_time
-async def test_a_claim_is_waited_for(control_plane: Cluster, namespace: str) -> None:
-    async with looked_after(control_plane, namespace) as it:
-        await it.make("Always", volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": "root"}}])
-        await it.vm("ErrorPvcNotFound")
-        told = await it.condition("Synchronized", status="False", reason="FailedPvcNotFound")
-        assert f"{namespace}/root" in told["message"]
-        assert await it.pod() is None
-        await it.client.create(PERSISTENT_VOLUME_CLAIMS, claim(namespace, "root"))
-        await it.bind("root")
-        await it.runs()
