@@ -15,7 +15,7 @@ from kvnode.kube.resources import DATA_VOLUMES, PERSISTENT_VOLUME_CLAIMS
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.controller.test_manager import eventually
-from tests.controller.test_rights import kind_of, path_of
+from tests.controller.test_rights import await_served, kind_of, path_of
 from tests.controller.test_strategies import looked_after
 from tests.kube.loops import real_time
 
