@@ -12,7 +12,7 @@ from kvnode.controller.meta import annotations_of, at, labels_of, name_of, names
 from kvnode.controller.ports import NORMAL, World
 from kvnode.controller.vmi.pods import FAILED, SUCCEEDED, is_down, node_of
 from kvnode.kube.client import PatchType
-from kvnode.kube.errors import NotFound
+from kvnode.kube.errors import ApiError, NotFound
 from kvnode.kube.objects import Object, uid_of
 from kvnode.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
 
@@ -47,13 +47,29 @@ class NodeController:
         if is_silent(node, self.world.clock()):
             if node is not None and labels_of(node).get(SCHEDULABLE_LABEL) == "true":
                 await self._keep_new_ones_away(node)
-            for one in self.world.caches.vmis.keys_by(NODE, key):
-                await asyncio.sleep(0)  # they may be many, and others have work to do
-                vmi = self.world.caches.vmis.get(one)
-                if vmi is not None and self._is_lost(vmi, key):
-                    await self._give_up(vmi, key)
+            await self._give_up_lost(key)
         if node is not None:
             self.world.queue.add_after(key, RECHECK)
+
+    async def _give_up_lost(self, node: str) -> None:
+        """End those without a pod. One that cannot be written keeps no other back.
+
+        Raises:
+            ApiError: the server refused one.
+        """
+        refused: ApiError | None = None
+        for one in self.world.caches.vmis.keys_by(NODE, node):
+            await asyncio.sleep(0)  # they may be many, and others have work to do
+            vmi = self.world.caches.vmis.get(one)
+            if vmi is None or not self._is_lost(vmi, node):
+                continue
+            try:
+                await self._give_up(vmi, node)
+            except ApiError as error:
+                logger.warning("%s has no pod on %s, and cannot be written: %s", one, node, error)
+                refused = error
+        if refused is not None:
+            raise refused
 
     async def _keep_new_ones_away(self, node: Object) -> None:
         message = "The node's agent gives no sign of life: no more VMIs are scheduled to the node"

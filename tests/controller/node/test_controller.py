@@ -172,6 +172,18 @@ def test_a_vmi_that_is_gone_holds_nothing_up() -> None:
     assert scene.server.peek(VIRTUAL_MACHINE_INSTANCES, "default/b")["status"]["phase"] == "Failed"  # type: ignore[index]
 
 
+def test_a_vmi_that_cannot_be_written_holds_nothing_up() -> None:
+    scene = Scene({})
+    scene.add(VIRTUAL_MACHINE_INSTANCES, with_times(on_node(name="a")))
+    scene.server.put(
+        VIRTUAL_MACHINE_INSTANCES, with_times(on_node("Scheduled", "a"))
+    )  # the patch does not fit
+    scene.add(VIRTUAL_MACHINE_INSTANCES, with_times(on_node(name="b")))
+    assert scene.queue(NodeController(scene.world).reconcile, "node01")["result"] == "rateLimited"
+    phases = {name: one["status"]["phase"] for (_, name), one in scene.server.objects.items()}
+    assert phases == {"default/a": "Scheduled", "default/b": "Failed"}
+
+
 def test_a_refusal_is_tried_again() -> None:
     refusal = {"verb": "patch", "resource": "nodes", "error": "InternalError"}
     assert Look(node(), injectedErrors=[refusal]).queue["result"] == "rateLimited"
