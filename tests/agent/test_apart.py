@@ -43,6 +43,7 @@ async def test_what_hangs_is_given_up_and_not_begun_again_and_holds_nobody_else_
     given_up = await asyncio.gather(*(one.run(uid, "files", hang) for uid in many), return_exceptions=True)
     assert all(isinstance(error, AgentError) for error in given_up)
     assert "files: has not ended within 0.2 s; the storage of a volume may hang" in str(given_up[0])
+    monkeypatch.setattr(apart, "LONGEST", 60.0)  # for what does not hang, on a busy machine
     with pytest.raises(AgentError, match="files: has not ended yet"):
         await one.run("u1", "files", hang)
     assert len(begun) == 40

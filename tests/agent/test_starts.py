@@ -130,7 +130,7 @@ async def test_a_limit_of_locked_memory_that_the_kernel_refuses(
             assert (await node.get())["status"]["phase"] == "Scheduled"
             after = await node.run("after")
             await before.become("Paused", "User")
-            await until(lambda: "Paused" in str(node.history.versions[-1]["status"]))
+            await until(lambda: "Paused" in str(node.history.status("before")))
             assert unhurt([before, after])
             monkeypatch.setattr("kvnode.agent.runtime.memlock_bytes", lambda *_: 3 * MIB)
             await called(remote, "sync", 120)

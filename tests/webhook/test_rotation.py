@@ -33,7 +33,7 @@ async def after(shared: SharedCertificates, before: Material) -> Material:
         found = await shared.current(time.time())
         return found if found != before else None
 
-    found: Material = await eventually(check, 60)
+    found: Material = await eventually(check)
     return found
 
 
@@ -45,7 +45,7 @@ async def registered(client: Client, bundle: bytes) -> None:
         found: list[Any] = [await client.get(one, CONFIGURATION) for one in REGISTRATIONS]
         return all(one["webhooks"][0]["clientConfig"]["caBundle"] == text for one in found)
 
-    await eventually(check, 60)
+    await eventually(check)
 
 
 async def served(address: tuple[str, int], certificate: bytes) -> None:
@@ -56,7 +56,7 @@ async def served(address: tuple[str, int], certificate: bytes) -> None:
         shown = await asyncio.to_thread(ssl.get_server_certificate, address, timeout=30)
         return ssl.PEM_cert_to_DER_cert(shown) == wanted
 
-    await eventually(check, 60)
+    await eventually(check)
 
 
 @minutes(3)

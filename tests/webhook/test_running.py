@@ -38,7 +38,7 @@ async def follows(it: Installed, uid: str, *path: str, value: Any) -> None:
             found = found.get(name) or {}
         return bool(found == value)
 
-    await eventually(check, 40)
+    await eventually(check)
 
 
 @minutes(3)
