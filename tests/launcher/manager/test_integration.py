@@ -140,6 +140,44 @@ def test_a_life(pod: Pod) -> None:
     run(pod, body)
 
 
+def test_a_guest_is_reset_and_rebooted(pod: Pod) -> None:
+    """By its button, by its agent, and by ACPI where no agent is known of; QEMU stays."""
+    one = vmi()
+    running = {**one, "status": {"phase": "Running"}}
+    connected = {"phase": "Running", "conditions": [{"type": "AgentConnected", "status": "True"}]}
+
+    async def body(client: CmdClient) -> None:
+        async def boots(times: int) -> None:
+            def count() -> int:
+                return pod.serial_log.read_text(errors="replace").count("kvnode-guest: up")
+
+            async def booted() -> bool:
+                return count() == times
+
+            await until(booted, f"the guest's boot number {times}")
+            assert (await state(client))[0] == "Running"
+
+        await client.sync(as_json(one), OPTIONS)
+        await boots(1)
+        before = await qemu(client)
+        await client.vmi_command("ResetVirtualMachine", as_json(running))
+        await boots(2)
+        await until(lambda: agent_answers(client), "the guest's agent answers")
+        await client.vmi_command("SoftRebootVirtualMachine", as_json({**one, "status": connected}))
+        await boots(3)
+        assert "power button pressed" not in pod.serial_log.read_text(errors="replace")
+        await client.vmi_command("SoftRebootVirtualMachine", as_json(running))
+        await boots(4)
+        assert "power button pressed" in pod.serial_log.read_text(errors="replace")
+        assert await qemu(client) == before
+
+    async def qemu(client: CmdClient) -> int:
+        processes = (await get_memory_report(client.channel))["processes"]
+        return next(int(process["pid"]) for process in processes if process["role"] == "qemu")
+
+    run(pod, body)
+
+
 def test_devices_of_a_running_guest(pod: Pod) -> None:
     """Disks in and out, a medium in a drive, CPUs, memory; a picture and a dump."""
     one = vmi()

@@ -175,9 +175,14 @@ class Pod:
         return self.status
 
     def assert_nothing_left(self, pids: Mapping[str, int]) -> None:
-        """No process of the VM, no mount and no socket of the launcher's is left."""
+        """No process of the VM and no mount is left, and no socket when nobody killed the launcher; others are in
+        directories that go with the pod.
+        """
         assert not any(alive(pid) for pid in pids.values())
         assert mounts_below(self.directory) == []
+        if self.status == 0:
+            agents = self.share / "domain-notify-pipe.sock"
+            assert [path for path in self.directory.rglob("*") if path.is_socket() and path != agents] == []
 
 
 @contextlib.contextmanager
