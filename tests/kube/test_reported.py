@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -48,3 +49,31 @@ async def test_a_place_that_is_gone_costs_no_deletion(
         assert found
         assert int(found[1]) > version, "it must go on from the list, not from an object's own version"
         assert "allowWatchBookmarks=true" in last
+
+
+@report("B65")
+@pytest.mark.cluster
+@real_time
+async def test_a_bookmark_is_where_the_next_watch_begins(control_plane: Cluster, namespace: str) -> None:
+    """Of a kind that nothing happens to, the list's version would be too old some day."""
+    async with faulty(control_plane) as (server, client), client_of(control_plane) as other:
+        await other.create(CONFIG_MAPS, config_map(namespace, "stays"))
+        informer = Informer(client, CONFIG_MAPS, namespace=namespace)
+        told: list[str] = []
+        informer.add_handler(lambda change: told.append(change.key))
+        later = await other.create(CONFIG_MAPS, config_map("default", f"elsewhere-{namespace}"))
+        version = later["metadata"]["resourceVersion"]
+        await other.delete(CONFIG_MAPS, f"elsewhere-{namespace}", "default")
+        bookmark = {
+            "type": "BOOKMARK",
+            "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": version}},
+        }
+        line = json.dumps(bookmark).encode() + b"\n"
+        server.faults.append(Fault("watch=true", status=200, body=line))
+        async with background(informer.run()):
+            await until(lambda: server.count("watch=true") >= 2)
+            assert told == [f"{namespace}/stays"]
+            assert list(informer.store) == [f"{namespace}/stays"]
+        second = [one for one in server.requests if "watch=true" in one][1]
+        assert f"resourceVersion={version}&" in f"{second}&"
+        assert server.count("limit=") == 1, "it is not listed again"
