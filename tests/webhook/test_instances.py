@@ -122,6 +122,34 @@ def test_nobody_but_kubevirt_changes_a_status() -> None:
     assert "status" not in mutated(new, old)
 
 
+@pytest.mark.parametrize(
+    "user",
+    [
+        "",
+        "kvnode-controller",
+        "system:serviceaccount:default:kvnode-controller",
+        "system:serviceaccount:kvnode:kvnode-webhook",
+        "system:serviceaccount:kvnode:kvnode-controller ",
+        "System:ServiceAccount:kvnode:kvnode-controller",
+        "system:node:node01",
+    ],
+)
+def test_nobody_passes_for_a_component(user: str) -> None:
+    old = running()
+    assert mutated(changed(old, "status.phase", "Succeeded"), old, user=user)["status"] == old["status"]
+    assert refused(changed(old, "metadata.labels", {}), old, user=user) == ["metadata.labels"]
+    assert refused(changed(old, "spec.domain.cpu.sockets", 2), old, user=user) == ["spec"]
+    made = {**vmi(), "status": {"phase": "Running", "nodeName": "node01"}}
+    status = mutated(made, user=user)["status"]
+    assert (status["phase"], status.get("nodeName")) == ("Pending", None)
+
+
+@pytest.mark.parametrize("status", [None, {}, {"phase": None}, {"phase": "Running", "nodeName": "node02"}])
+def test_a_status_is_not_taken_away_either(status: Any) -> None:
+    old = running()
+    assert mutated({**old, "status": status}, old)["status"] == old["status"]
+
+
 def test_nobody_but_kubevirt_hands_an_instance_over() -> None:
     old = running()
     for new in (
