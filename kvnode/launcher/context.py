@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import stat
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -116,6 +117,9 @@ def image_info(image: Path, memory_limit: int) -> Mapping[str, Any]:
     """
     limits = f'ulimit -t {IMAGE_SECONDS} && ulimit -v {memory_limit >> 10} && exec qemu-img info --output=json -- "$1"'
     try:
+        kind = image.stat().st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISBLK(kind)):  # a pipe would be waited for
+            raise ManagerError(f"{image} is neither a file nor a block device")
         done = subprocess.run(
             ["/bin/sh", "-c", limits, "qemu-img", str(image)],
             stdin=subprocess.DEVNULL,
@@ -125,7 +129,11 @@ def image_info(image: Path, memory_limit: int) -> Mapping[str, Any]:
             cwd="/",
         )
         found = json.loads(done.stdout) if done.returncode == 0 else None
-    except (subprocess.TimeoutExpired, OSError, ValueError) as error:
+    except subprocess.TimeoutExpired:
+        raise ManagerError(f"qemu-img has not told in {6 * IMAGE_SECONDS:g} s what {image} is") from None
+    except OSError as error:
+        raise ManagerError(f"{error.filename or 'qemu-img'}: {error.strerror}") from None
+    except ValueError as error:
         raise ManagerError(f"qemu-img does not tell what {image} is: {error}") from None
     if not isinstance(found, dict):
         lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"status {done.returncode}"]

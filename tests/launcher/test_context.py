@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -183,6 +184,21 @@ class TestImages:
     def test_the_tool_is_held_to_its_memory(self, tmp_path):
         with pytest.raises(ManagerError):
             image_info(self.image(tmp_path / "a", "-f", "qcow2"), 1 << 20)
+
+    def test_a_pipe_is_not_waited_for(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ManagerError, match="pipe is neither a file nor a block device"):
+            image_info(tmp_path / "pipe", self.LIMIT)
+
+    def test_a_tool_that_hangs_is_said_to(self, tmp_path, monkeypatch):
+        tool = tmp_path / "qemu-img"
+        tool.write_text("#!/bin/sh\nexec sleep 60\n")
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        monkeypatch.setattr(context, "IMAGE_SECONDS", 1)
+        (tmp_path / "a").touch()
+        with pytest.raises(ManagerError, match=r"^qemu-img has not told in 6 s what \S+/a is$"):
+            image_info(tmp_path / "a", self.LIMIT)
 
     def test_a_name_is_no_command(self, tmp_path):
         with pytest.raises(ManagerError, match="No such file"):
