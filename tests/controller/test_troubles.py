@@ -24,7 +24,7 @@ from kvnode.kube.resources import (
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import make_namespace
 from tests.controller.standin import StandIn
-from tests.controller.test_manager import machine
+from tests.controller.test_manager import Played, eventually, machine
 from tests.controller.test_process import ready
 from tests.kube.faults import Fault, FaultyServer
 from tests.kube.loops import minutes
@@ -241,3 +241,40 @@ async def test_others_who_write_first(control_plane: Cluster, namespace: str) ->
             found = await user.get(resource, name, where)
             assert TOUCHED in (found["metadata"].get("annotations") or {}), f"{resource.plural} {name}"
     await check_the_same(control_plane, namespace, NAMES)
+
+
+@minutes(3)
+async def test_a_crash_over_whose_deletion_the_leader_dies(control_plane: Cluster, namespace: str) -> None:
+    """The instance is deleted, and nobody writes anything any more: who leads next starts the machine again."""
+    async with (
+        FaultyServer(control_plane).running() as server,
+        Client(server.configuration) as client,
+        client_of(control_plane) as user,
+        background(StandIn(user, namespace).run()),
+    ):
+        played = Played(user, namespace, "crashes")
+
+        async def uid() -> str:
+            return str((await user.get(VIRTUAL_MACHINE_INSTANCES, "crashes", namespace))["metadata"]["uid"])
+
+        async with background(Manager(client, namespace=namespace).run()):
+            await user.create(VIRTUAL_MACHINES, machine(namespace, "crashes", "RerunOnFailure"))
+            await played.vm("Running", ready=True)
+            before, deleted = await uid(), asyncio.Event()
+
+            async def die(request: str) -> None:
+                if re.search(r"^DELETE .*/virtualmachineinstances/crashes", request):
+                    server.up = False  # whatever else is asked
+                    deleted.set()
+
+            server.before = die
+            server.faults.append(Fault(r"^DELETE .*/virtualmachineinstances/", drop=True, after=True))
+            await played.become("Failed")
+            await asyncio.wait_for(deleted.wait(), 60)
+
+        async def anew() -> bool:
+            return await uid() != before
+
+        async with background(Manager(user, namespace=namespace).run()):
+            await eventually(anew, 60)
+            await played.vm("Running", ready=True)
