@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,9 @@ def supports_direct_io(path: str) -> bool:
 
     For a file that will be made later, such as cloud-init's ISO, its directory answers: one is made and removed.
     """
-    flags = os.O_RDONLY | os.O_CLOEXEC
+    flags = (
+        os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    )  # what is no file, such as a pipe, must not be waited for
     made = False
     try:
         if not path.startswith("/dev/") and not Path(path).exists():
@@ -99,6 +102,8 @@ def _is_allocated(path: str) -> bool:
         return True
     try:
         status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return False
         with file.open("rb") as image:
             header = image.read(_QCOW2_SIZE.stop)
     except OSError:

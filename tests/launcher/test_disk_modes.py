@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -86,6 +88,21 @@ def test_what_is_below_an_overlay_for_changed_blocks_decides(tmp_path: Path) -> 
 @report("B27")
 def test_an_empty_drive_is_left_alone() -> None:
     assert modes("<driver type='raw'/>") == (None, None)
+
+
+def test_a_pipe_in_the_place_of_an_image_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "disk.img")
+    image = tmp_path / "disk.img"
+    done: list[object] = []
+
+    def probe() -> None:
+        done.append(supports_direct_io(str(image)))
+        done.append(modes(f"<source file='{image}'/><driver type='raw' cache='none'/>"))
+
+    probing = threading.Thread(target=probe, daemon=True)
+    probing.start()
+    probing.join(20)
+    assert done[1:] == [("none", None)]
 
 
 def test_direct_io_on_this_machine(tmp_path: Path) -> None:
