@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import heapq
 from collections.abc import Awaitable, Callable
@@ -50,12 +51,26 @@ def real_time(test: Callable[..., Awaitable[None]], limit: float = LIMIT) -> Cal
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         async def limited() -> None:
-            async with asyncio.timeout(limit):
-                await test(*args, **kwargs)
+            try:
+                async with asyncio.timeout(limit):
+                    await test(*args, **kwargs)
+            finally:
+                await _hung_up()
 
         asyncio.run(limited())
 
     return run
+
+
+async def _hung_up() -> None:
+    """Wait until every connection of this loop is closed: TLS is ended by both sides, after its owner let go of it, and
+    a loop that ends before would leave its socket to a later test's garbage collection.
+    """
+    selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(2):
+            while len(selector.get_map()) > 1:  # the loop's own
+                await asyncio.sleep(0.01)
 
 
 def minutes(count: float) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
