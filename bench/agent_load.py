@@ -274,8 +274,13 @@ async def _measure(node: Node, others: int, rest: float) -> list[Figure]:
     add("processor time at rest", await share_of_a_core(agent, rest), "% of a core", 1.0)
     rounds = [await delays(node, node.count) for _ in range(ROUNDS)]
     for percent, limit in ((50, None), (99, 50.0)):
-        best = min(nearest(times, percent) for times in rounds)
-        add(f"watch event to Sync, p{percent}", best, "ms", limit)
+        all_of_them = [one for times in rounds for one in times]
+        add(
+            f"watch event to Sync, p{percent} of {len(all_of_them)}",
+            nearest(all_of_them, percent),
+            "ms",
+            limit,
+        )
     add("resident", agent.memory(), "MiB", 120.0)
     for number, how in ((signal.SIGTERM, "restart"), (signal.SIGKILL, "restart after a kill")):
         seconds, writes = await restart(node, number)
@@ -329,21 +334,21 @@ async def delays(node: Node, count: int) -> list[float]:
     looking = asyncio.ensure_future(look())
     await asyncio.sleep(0.5)
     start = len(node.syncs())
-    asked: list[tuple[str, str]] = []
+    asked: list[tuple[str, str, int]] = []
     for number in range(count):
         name, note = f"vm-{number % node.count}", f"{version}-{number}"
         patch = {"metadata": {"annotations": {"bench": note}}}
+        asked.append((name, note, time.monotonic_ns()))
         await node.client.patch(VIRTUAL_MACHINE_INSTANCES, name, node.namespace, patch, PatchType.MERGE)
-        asked.append((name, note))
         await asyncio.sleep(0.1)
     await asyncio.sleep(1)
     looking.cancel()
     later = node.syncs()[start:]
     found = []
-    for one in asked:
-        # A Sync may come a moment before the second watcher has seen the change: it is slower than the agent then.
-        after = [when for name, when in later if name == one[0] and when > seen[one] - 20_000_000]
-        found.append((min(after) - seen[one]) / 1e6)
+    for name, note, sent in asked:
+        # Counted from before the change was asked for, as the second watcher may see it after the Sync has come.
+        after = [when for one, when in later if one == name and when > sent]
+        found.append((min(after) - seen[name, note]) / 1e6)
     return found
 
 
