@@ -18,6 +18,16 @@ from kvnode.rpc.errors import RpcError
 from kvnode.spec.config import ClusterConfig
 from tests.reference.common import Case, Outcome
 from tests.reference.groups._agent import NOW, Clock, Recorder, conditions, domain, drive
+from tests.reference.groups._agent_parts import (
+    ContainerDisks,
+    Hooks,
+    Hotplug,
+    Metrics,
+    Network,
+    Part,
+    Proxy,
+    Runtime,
+)
 
 KEY = "default/testvmi"
 NODE = "node01"
@@ -178,29 +188,24 @@ class World:
         )
 
 
-class _Part:
-    def __init__(self, world: World):
-        self._world = world
-
-
-class Vmis(_Part):
+class Vmis(Part):
     """The node's watch."""
 
     def get(self, _key):
-        return self._world.vmi
+        return self.world.vmi
 
 
-class Domains(_Part):
+class Domains(Part):
     """What launchers told of."""
 
     def get(self, _key):
-        return self._world.domain
+        return self.world.domain
 
     def delete(self, _key):
-        self._world.domain = None
+        self.world.domain = None
 
     def heard(self, _kind, raw, _sender):
-        self._world.domain = Domain(raw)
+        self.world.domain = Domain(raw)
 
     async def deletion(self, _key, _seconds):
         """What the launcher tells then is not of these cases."""
@@ -216,7 +221,7 @@ class Ghosts:
         return self._uid
 
 
-class Api(_Part):
+class Api(Part):
     """The API server."""
 
     def __init__(self, world: World, row: dict[str, Any]):
@@ -224,28 +229,28 @@ class Api(_Part):
         self._refuses = "API update fails" in row.get("note", "")
 
     async def read(self, _key):
-        self._world.did("api.ReadVMI")
-        return self._world.in_cluster
+        self.world.did("api.ReadVMI")
+        return self.world.in_cluster
 
     async def write_status(self, _old, new):
-        self._world.written = new
-        self._world.did("api.UpdateVMI")
+        self.world.written = new
+        self.world.did("api.UpdateVMI")
         if self._refuses:
             raise AgentError("the object has changed")
 
 
-class Queue(_Part):
+class Queue(Part):
     """What is put off."""
 
     def add_after(self, _key, delay):
-        self._world.did("queue.AddAfter", f":{delay:g}s")
+        self.world.did("queue.AddAfter", f":{delay:g}s")
 
     def add_rate_limited(self, _key):
-        self._world.did("queue.AddRateLimited")
+        self.world.did("queue.AddRateLimited")
         return 0.0
 
 
-class Launchers(_Part):
+class Launchers(Part):
     """The one launcher there is, which answers as the row says."""
 
     def __init__(self, world: World, state: str):
@@ -260,147 +265,45 @@ class Launchers(_Part):
     async def client(self, _vmi):
         if self._state not in ("ok", "unresponsive"):
             raise AgentError("no launcher")
-        return Launcher(self._world)
+        return Launcher(self.world)
 
     async def verified(self, _vmi):
         if self._state != "ok":
             raise AgentError("no launcher")
-        return Launcher(self._world)
+        return Launcher(self.world)
 
     def waiting_since(self, _vmi):
         return None if self._state == "uninitialized" else NOW
 
     async def close(self, _vmi):
-        self._world.did("launcherClients.Close")
+        self.world.did("launcherClients.Close")
 
 
-class Launcher(_Part):
+class Launcher(Part):
     """A connection to it."""
 
     async def sync(self, _vmi, _preallocated):
-        self._world.did("launcher.SyncVirtualMachine")
+        self.world.did("launcher.SyncVirtualMachine")
 
     async def shutdown(self, _vmi):
-        self._world.did("launcher.ShutdownVirtualMachine")
+        self.world.did("launcher.ShutdownVirtualMachine")
 
     async def kill(self, _vmi):
-        self._world.did("launcher.KillVirtualMachine")
+        self.world.did("launcher.KillVirtualMachine")
 
     async def delete(self, _vmi):
-        self._world.did("launcher.DeleteVirtualMachine")
+        self.world.did("launcher.DeleteVirtualMachine")
 
     async def domain(self):
         """The domain of the row is what was heard, and what there is."""
-        return self._world.domain.raw if self._world.domain is not None else None
+        return self.world.domain.raw if self.world.domain is not None else None
 
     async def guest_info(self):
-        self._world.did("launcher.GetGuestInfo")
+        self.world.did("launcher.GetGuestInfo")
         return {}
 
     async def memory_dump(self, _vmi, _path):
-        self._world.did("launcher.VirtualMachineMemoryDump")
+        self.world.did("launcher.VirtualMachineMemoryDump")
 
     async def hotplug_host_devices(self, _vmi):
-        self._world.did("launcher.HotplugHostDevices")
-
-
-class ContainerDisks(_Part):
-    """Container disks."""
-
-    def __init__(self, world: World, row: dict[str, Any]):
-        super().__init__(world)
-        self._ready = "not ready" not in row.get("note", "") or "volume" in row.get("note", "")
-
-    async def ready(self, _vmi, _since):
-        self._world.did("containerDisks.Ready")
-        return self._ready
-
-    async def mount(self, _vmi):
-        self._world.did("containerDisks.MountAndVerify")
-
-    async def unmount(self, _vmi):
-        self._world.did("containerDisks.Unmount")
-
-    async def checksums(self, _vmi):
-        return None
-
-
-class Hotplug(_Part):
-    """Volumes plugged into the pod; none of them is mounted unless its phase says so already."""
-
-    async def mount(self, _vmi):
-        self._world.did("hotplug.Mount")
-
-    async def unmount(self, _vmi):
-        self._world.did("hotplug.Unmount")
-
-    async def unmount_all(self, _vmi):
-        self._world.did("hotplug.UnmountAll")
-
-    def is_mounted(self, _vmi, _volume, _pod):
-        return False
-
-
-class Network(_Part):
-    """The pod's network."""
-
-    async def setup(self, _vmi, networks):
-        self._world.did("net.Setup", ":" + ",".join(one["name"] for one in networks))
-
-    async def teardown(self, _vmi):
-        self._world.did("net.Teardown")
-
-    def forget(self, _vmi):
-        self._world.did("netStat.Teardown")
-
-    def pod_addresses(self, _vmi, _network):
-        return []
-
-
-class Runtime(_Part):
-    """The launcher's processes."""
-
-    async def claim_devices(self, _vmi):
-        pass
-
-    async def adjust_resources(self, _vmi):
-        self._world.did("runtime.AdjustResources")
-
-    async def housekeeping(self, _vmi, _domain):
-        self._world.did("runtime.HandleHousekeeping")
-
-    async def release(self, _vmi):
-        pass
-
-    async def selinux_context(self, _vmi):
-        return "none"
-
-    async def file_size(self, _vmi, _path):
-        return 0
-
-
-class Proxy(_Part):
-    """Migration traffic."""
-
-    def stop_target(self, _uid):
-        self._world.did("migrationProxy.StopTargetListener")
-
-    def stop_source(self, _uid):
-        self._world.did("migrationProxy.StopSourceListener")
-
-
-class Metrics(_Part):
-    """Downward metrics."""
-
-    async def start(self, _vmi):
-        self._world.did("downwardMetrics.StartServer")
-
-    async def stop(self, _vmi):
-        self._world.did("downwardMetrics.StopServer")
-
-
-class Hooks(_Part):
-    """Plugins."""
-
-    async def call(self, point, _vmi):
-        self._world.did(f"nodeHook.{point}")
+        self.world.did("launcher.HotplugHostDevices")
