@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
+import psutil
 
 from kvnode.kube.client import Client, PatchType
 from kvnode.kube.objects import Object
@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parent.parent
 NODE, OTHER = "bench-node", "other-node"
 SIDE_BY_SIDE = 16
 """Creations under way at once."""
-TICK = os.sysconf("SC_CLK_TCK")
 SPEC = {
     "domain": {"devices": {"autoattachPodInterface": False}, "resources": {"requests": {"memory": "64Mi"}}},
     "terminationGracePeriodSeconds": 0,
@@ -65,8 +64,8 @@ class AgentProcess:
 
     def cpu(self) -> float:
         """Seconds of a processor so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
 
     def memory(self, field: str = "VmRSS") -> float:
         """Resident size, MiB; ``VmHWM``: at its largest."""
