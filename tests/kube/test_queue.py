@@ -223,7 +223,7 @@ async def test_all_workers_end_with_the_work(caplog: pytest.LogCaptureFixture) -
     assert set(queue.running()) == {"a", "b"}
     working.cancel()
     await asyncio.wait([working])
-    assert ended == ["a", "b"]
+    assert sorted(ended) == ["a", "b"]
     assert not caplog.records
 
 
