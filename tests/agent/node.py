@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from kvnode.agent import launchers
 from kvnode.agent.main import Agent
+from kvnode.agent.processes import Household, household_of
 from kvnode.agent.settings import Settings
 from kvnode.kube.client import Client, PatchType
 from kvnode.kube.objects import Object
@@ -116,10 +120,16 @@ class Node:
         async with Client(self.client.configuration) as client:
             agent = Agent(client, self.settings, root_of=lambda _peer: self.folder / "root-testvmi")
             ready = asyncio.Event()
-            async with background(agent.run(ready)):
-                async with asyncio.timeout(PATIENCE):
-                    await ready.wait()
-                yield agent
+            with mock.patch.object(launchers, "household_of", _household_of):
+                async with background(agent.run(ready)):
+                    async with asyncio.timeout(PATIENCE):
+                        await ready.wait()
+                    yield agent
+
+
+def _household_of(pid: int) -> Household:
+    """Launchers in the tests' own process have none: above and below it there may be guests of other tests."""
+    return Household(0, -1) if pid == os.getpid() else household_of(pid)
 
 
 @pytest.fixture

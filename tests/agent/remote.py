@@ -17,6 +17,8 @@ from typing import Any
 from kvnode.rpc.errors import RpcError
 from tests.agent.standin import StandIn
 
+MONITOR = ("sh", "-c", 'setpriv --pdeathsig KILL -- "$@"; exit $?', "monitor")
+"""A process above a launcher, as its pod has one: below the tests' own process there may be guests of other tests."""
 SOCKETS = "volumes/kubernetes.io~empty-dir/sockets"
 
 
@@ -26,8 +28,8 @@ class Remote:
     def __init__(
         self, pods: Path, root: Path, pod_uid: str, vmi: dict[str, Any], inside: Sequence[str] = ()
     ) -> None:
-        """``inside`` is a command that runs another's."""
-        self._inside = inside
+        """``inside`` is a command that runs another's, in the place of the monitor."""
+        self._inside = inside or MONITOR
         about = vmi["metadata"]
         self.namespace, self.name, self.uid = about["namespace"], about["name"], about["uid"]
         self.root = root
@@ -41,9 +43,14 @@ class Remote:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Of the process above the launcher."""
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def launcher(self) -> int:
+        """PID of the launcher below its monitor."""
+        return int(Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text())
 
     async def start(self) -> None:
         """Listen."""

@@ -114,7 +114,7 @@ async def test_one_that_comes_back_as_another_process_is_dialled_anew(
         await agent.rounds.ask(ghost)
         found = agent.launchers.known(remote.uid)
         assert found is not None
-        assert found.pid == remote.pid
+        assert found.pid == remote.launcher
         await remote.become("Shutoff", "Shutdown")
         await node.until("Succeeded")
         assert node.history.phases() == ["Scheduled", "Running", "Succeeded"]
