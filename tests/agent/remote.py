@@ -121,10 +121,10 @@ class Inside(StandIn):
         self.stalled = method
 
     async def _sync(self, request: Any, context: object) -> Any:
-        answer = await super()._sync(request, context)
         if self.stalled == "SyncVirtualMachine":
+            self.calls.append("sync")
             await asyncio.Event().wait()
-        return answer
+        return await super()._sync(request, context)
 
     async def _domain(self, request: object, context: object) -> Any:
         found = await super()._domain(request, context)

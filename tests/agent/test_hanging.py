@@ -27,8 +27,8 @@ async def test_they_do_not_take_all_that_the_agent_has(control_plane: Cluster, n
         hang = [await node.launch(f"hangs{number}", failure="played") for number in range(count)]
         for remote in hang:
             await called(remote, "sync")
-            await remote.do("say", "failure", "")
             await remote.do("stall", "SyncVirtualMachine")
+            await remote.do("say", "failure", "")
         for remote in hang:
             await remote.become("Running", "Unknown")  # as soon as they say so they are looked at anew
         await until(lambda: len(agent.queue.running()) == count, 120)

@@ -87,8 +87,8 @@ async def test_a_launcher_that_defines_for_ever(control_plane: Cluster, namespac
     async with lab(control_plane, namespace) as node, node.agent():
         remote = await node.launch(failure="played")
         await told(node, "played")
-        await remote.do("say", "failure", "")
         await remote.do("stall", "SyncVirtualMachine")
+        await remote.do("say", "failure", "")
         other = await node.run("other")
         async with asyncio.timeout(120):
             while not any("SyncVirtualMachine" in one for one in await failures(node)):
