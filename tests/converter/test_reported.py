@@ -32,15 +32,6 @@ def claims(*disks: dict[str, Any], **domain_fields: Any) -> dict[str, Any]:
     }
 
 
-def cores(*siblings: tuple[int, ...]) -> dict[str, Any]:
-    """A NUMA cell with a core for each group of siblings."""
-    return {"id": 0, "cpus": [{"id": cpu, "siblings": list(group)} for group in siblings for cpu in group]}
-
-
-def pins(root: ET.Element, element: str, key: str) -> dict[str, str]:
-    return {pin.get(key, ""): pin.attrib["cpuset"] for pin in root.findall(f"cputune/{element}")}
-
-
 # --- disks
 
 

@@ -18,16 +18,6 @@ from tests.fast.helpers import (
 from tests.reports import report
 
 
-def claims(*disks: dict[str, Any], **domain_fields: Any) -> dict[str, Any]:
-    """A VMI with these disks, each on a claim."""
-    volumes = [{"name": disk["name"], "persistentVolumeClaim": {"claimName": disk["name"]}} for disk in disks]
-    return {
-        "spec": merged(
-            {"domain": {"devices": {"disks": list(disks)}}, "volumes": volumes}, {"domain": domain_fields}
-        )
-    }
-
-
 def cores(*siblings: tuple[int, ...]) -> dict[str, Any]:
     """A NUMA cell with a core for each group of siblings."""
     return {"id": 0, "cpus": [{"id": cpu, "siblings": list(group)} for group in siblings for cpu in group]}

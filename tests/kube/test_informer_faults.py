@@ -113,24 +113,15 @@ async def asks_at_leisure(server: FaultyServer) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("status", "body"), [(410, GONE), (200, b"")], ids=["always says 410", "ends every watch"]
+)
 @real_time
-async def test_a_server_that_always_says_410_is_not_asked_without_pause(
-    control_plane: Cluster, namespace: str
+async def test_a_server_that_ends_all_at_once_is_not_asked_without_pause(
+    control_plane: Cluster, namespace: str, status: int, body: bytes
 ) -> None:
     async with faulty(control_plane) as (server, client):
-        server.faults.append(Fault("watch=true", times=10**6, status=410, body=GONE))
-        informer = Informer(client, CONFIG_MAPS, namespace=namespace)
-        async with background(informer.run()):
-            await asks_at_leisure(server)
-
-
-@pytest.mark.cluster
-@real_time
-async def test_a_server_that_ends_every_watch_at_once_is_not_asked_without_pause(
-    control_plane: Cluster, namespace: str
-) -> None:
-    async with faulty(control_plane) as (server, client):
-        server.faults.append(Fault("watch=true", times=10**6, status=200))
+        server.faults.append(Fault("watch=true", times=10**6, status=status, body=body))
         informer = Informer(client, CONFIG_MAPS, namespace=namespace)
         async with background(informer.run()):
             await asks_at_leisure(server)
